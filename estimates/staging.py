@@ -57,6 +57,7 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
         "max_controller_bytes_per_s": settings.polls.max_controller_bytes_per_s,
         "min_expected_correlation": settings.signatures.min_expected_correlation,
         "clock_tolerance_s": settings.traces.clock_tolerance_s,
+        "max_excess_ratio": settings.traces.max_excess_ratio,
         "grace_s": settings.counters.grace_s,
         "signature_window_days": settings.signatures.window_days,
         "has_merged_sizes": settings.signatures.has_merged_sizes,

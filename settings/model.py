@@ -156,6 +156,20 @@ class TraceSettings(Section):
     clock_tolerance_s: float = Field(
         60.0, ge=0, description="maximum difference between the clocks of the job log and of a trace [s]"
     )
+    max_delay_s: float = Field(
+        30.0,
+        ge=0,
+        description=(
+            "maximum time by which servers may move the bytes of a trace earlier or later, because of caches and "
+            "clocks [s]"
+        ),
+    )
+    max_excess_ratio: float = Field(
+        0.05,
+        ge=0,
+        lt=1,
+        description="maximum fraction of a trace's bytes that servers did not move; above it, the trace is no sample",
+    )
 
 
 class NetworkSettings(Section):
@@ -184,11 +198,12 @@ class SignatureSettings(Section):
         "expected correlation, if either is published, else the best of the others. iosi is IOSI as published; "
         "iosi_filtered adds a duration filter, a minimum outlier factor of 1.5 and a crest rule",
     )
-    samples: Literal["exact", "shared", "best"] = Field(
+    samples: Literal["exact", "shared", "traced", "best"] = Field(
         "best",
         description=(
-            "source of samples: bytes counted by servers for each run, total traffic during the run, or counted "
-            "bytes if there are enough samples of them"
+            "source of samples: each run's own bytes, counted by servers or traced (exact), total traffic during the "
+            "run, as in the IOSI paper (shared), traces even without polls to compare (traced), or the first of "
+            "counted, traced and shared with enough samples (best)"
         ),
     )
     min_sample_count: int = Field(5, ge=1, description="a set with fewer samples has no signature")

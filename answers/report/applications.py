@@ -247,6 +247,10 @@ _SAMPLES = f"""
             interval_s, sample_bytes_per_s
         from exact_samples
         union all
+        select 'client' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+            interval_s, sample_bytes_per_s
+        from trace_samples
+        union all
         select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
             interval_s, sample_bytes_per_s
         from samples

@@ -70,7 +70,7 @@ _OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
 #: tables on which the days of file systems depend
 _OF_DAYS = ("jobs", "job_io", "attributed_io", "slowdowns")
 #: tables on which the pages of applications depend
-_OF_APPLICATIONS = ("samples", "exact_samples")
+_OF_APPLICATIONS = ("samples", "exact_samples", "trace_samples")
 
 
 #: callback that returns the lineage of tables, which the steps declare: answers cannot import steps

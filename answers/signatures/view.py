@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.store import Store
 
 #: tables of samples, for `iosig.warehouse.releases.reading.open_release`
-SAMPLE_TABLES = "sample_sets samples exact_samples"
+SAMPLE_TABLES = "sample_sets samples exact_samples trace_samples"
 #: maximum names listed in a message
 _MAX_LISTED = 8
 
@@ -180,14 +180,14 @@ def _samples(
             start_s=row["start_s"],
             is_outlier=row["job_id"] in outlier_job_ids,
             duration_s=row["duration_s"],
-            is_exact=row["source"] == "jobstats",
+            is_exact=row["source"] != "server",
         )
         for row in read_samples(connection, subject).iter_rows(named=True)
     ]
 
 
 def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any]) -> pl.DataFrame:
-    """Read the runs of a sample set with their samples, from servers or exact, oldest first."""
+    """Read the runs of a sample set with their samples, from the source of the set, oldest first."""
     query = """
         with runs as (
             select cluster, job_id, started_at, ended_on, node_count, duration_s,
@@ -204,6 +204,10 @@ def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any])
             select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
                 grid_started_at, interval_s, sample_bytes_per_s
             from exact_samples
+            union all
+            select 'client' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
+                grid_started_at, interval_s, sample_bytes_per_s
+            from trace_samples
         )
 
         select

@@ -30,6 +30,7 @@ their functions; `order` lists them.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Deduplicated, validated inputs.
 - `step` (`Step`, `Input`, `read_built`, `read_landed`, `read_live`, `read_released`): Declarations of steps and inputs.
 - `subjects` (`compute_counted_samples`, `select_applications`): The runs and applications with signals to analyze.
+- `trace_samples` (`sample_traces`, `build_samples`): Samples from traces, compared with polls.
 - `traces` (`stage_traces`, `trace_signals`): Traced runs joined with their jobs, and the counters of each module.
 - `unattributed_patterns` (`find_patterns`): Recurring patterns in unattributed traffic.
 """

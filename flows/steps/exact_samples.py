@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -16,6 +16,7 @@ from iosig.transforms import exact_series, sample_checks
 from iosig.transforms.arrays import Bools, Ragged, places_of
 from iosig.transforms.exact_series import Grids, Intervals
 from iosig.transforms.sample_checks import RunSamples
+from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.counters import COUNTER_DELTAS, COUNTER_GAPS, COUNTER_JOB_TOTALS, COUNTERS_DAILY
 from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from iosig.warehouse.contracts.jobs import JOBS
@@ -114,12 +115,17 @@ def _is_counted(run: Run, day: Day) -> bool:
 
 def _counters(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the counters of all days on which runs of this day were active, and of the following day."""
+    return list_files_during(run, day, _COUNTED)
+
+
+def list_files_during(run: Run, day: Day, tables: Sequence[Table]) -> Iterator[TableFile]:
+    """Yield the files of all days on which runs that ended on a day were active, and of the following day."""
     assert day
     paths = run.store.locals(file.path for file in run.built(RUNS, [day]))
     runs = scan_parquet(paths).filter(pl.col("ended_on") == day)
     first = runs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     last = day + timedelta(days=1)
-    for table in _COUNTED:
+    for table in tables:
         yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
 
 

@@ -246,7 +246,8 @@ def _rows(
         for name, is_better in zip(traffic.applications, joint_result.is_accepted.tolist(), strict=True)
         if is_better
     }
-    rows = runs.filter(pl.col("application_id").is_in(list(accepted)))
+    # a joint fit needs shared traffic
+    rows = runs.filter(pl.col("application_id").is_in(list(accepted))).with_columns(source=pl.lit("server"))
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     offsets = offsets_of(subjects["count"].to_numpy())
     places = [traffic.applications.index(name) for name in subjects["application_id"]]

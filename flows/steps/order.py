@@ -23,6 +23,7 @@ from iosig.flows.steps import (
     signature_checks,
     signatures,
     stage,
+    trace_samples,
     traces,
     unattributed_patterns,
 )
@@ -44,6 +45,7 @@ WORK_STEPS = (
     samples.CUT,
     exact_samples.STEP,
     samples.IO,
+    trace_samples.STEP,
     samples.COUNT,
     counters.UNASSIGNED,
     signatures.GATHER,

@@ -36,7 +36,7 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES, KEPT_SUBJECTS, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, KEPT_SUBJECTS, SAMPLE_SETS, SAMPLES, TRACE_SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet, utf8_path
 from iosig.warehouse.store import models
@@ -47,7 +47,7 @@ MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 #: the sample sets from which signatures must be extracted, with their samples; a group of files for each chunk
 STALE_SAMPLES = replace(SAMPLES, name="stale_samples", partition=CHUNK, is_published=False)
 #: tables of samples, with the name of their source
-_SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
+_SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"), (TRACE_SAMPLES, "client"))
 #: maximum number of sample steps in a chunk, which take seconds to process; a step longer than `_STEP_S` counts as
 #: several, since signatures have one point per second
 _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
@@ -63,7 +63,7 @@ def gather_sets(context: StepContext) -> int:
     Returns the number of samples in sets.
     """
     with context.engine() as connection:
-        context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
+        context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES, TRACE_SAMPLES)
         count = context.build(connection, SAMPLE_SETS)
     unchanged = select_unchanged_subjects(context)
     sets = read_parquet(context.path(SAMPLE_SETS))
@@ -154,7 +154,7 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
 def _gather_samples(context: StepContext, sets: pl.DataFrame) -> None:
     """Write rows of sets with their samples, as one group of files per chunk; read each day of samples only once."""
     days = {path: (source, day) for table, source in _SOURCES for path, day in context.get_file_days(table).items()}
-    # the samples of a run from both sources have the same day
+    # the samples of a run from all sources have the same day
     each_day = sorted({day for _, day in days.values()}, key=str)
     folder = context.path(STALE_SAMPLES).parent
     shutil.rmtree(folder, ignore_errors=True)
@@ -170,7 +170,7 @@ def _gather_samples(context: StepContext, sets: pl.DataFrame) -> None:
 def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `sets` with samples in some files; each file is given with its source.
 
-    Rows from exact counters also have the shared traffic during the run (`shared_…`) if it is known.
+    Rows with the run's own bytes also have the shared traffic during the run (`shared_…`) if it is known.
     """
     run, columns = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
     days = sets["ended_on"].unique().implode()
@@ -189,14 +189,14 @@ def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFra
         for source, rows in of_source.items()
     }
     joined = [
-        rows.join(shared, on=run, how="left") if source == "jobstats" else rows.with_columns(null_columns)
+        rows.join(shared, on=run, how="left") if source != "server" else rows.with_columns(null_columns)
         for source, rows in matched.items()
     ]
     return pl.concat(joined).collect()
 
 
 def _others(rows: pl.DataFrame) -> Reals | None:
-    """Return the background traffic during counted runs; None if it is unknown for all runs."""
+    """Return the background traffic during runs with samples of their own bytes; None if it is unknown for all."""
     if rows["shared_interval_s"].null_count() == rows.height:
         return None
     own_samples, shared_samples = (
@@ -219,6 +219,7 @@ def _rows(
     """Return the rows of signatures, their points and their bursts, ordered by subject and method."""
     edges = offsets_of(subjects["count"].to_numpy())
     sets = rows.group_by(SUBJECT, maintain_order=True).agg(
+        source=pl.col("source").first(),
         sample_count=pl.len().cast(pl.Int64),
         first_run_started_at=pl.col("started_at").min(),
         last_run_ended_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
@@ -381,7 +382,7 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
 GATHER = Step(
     "sample sets",
     gather_sets,
-    reads=(read_live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES), read_released(SAMPLE_SETS)),
+    reads=(read_live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES, TRACE_SAMPLES), read_released(SAMPLE_SETS)),
     writes=(SAMPLE_SETS, STALE_SAMPLES),
     days=lambda run: run.plan.job_days,
 )

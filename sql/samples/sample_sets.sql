@@ -14,7 +14,7 @@ samples as (
         step_count,
         'server' as source
     from samples.samples
-    where $samples_from <> 'exact'
+    where $samples_from in ('shared', 'best')
     union all
     select
         application_id,
@@ -28,7 +28,18 @@ samples as (
         step_count,
         'jobstats' as source
     from samples.exact_samples
-    where $samples_from <> 'shared'
+    where $samples_from in ('exact', 'best')
+),
+
+-- a trace that no poll confirms counts only where this is wanted
+trace_samples as (
+    select
+        *,
+        'client' as source,
+        0.0::double as missing_ratio
+    from samples.trace_samples
+    where $samples_from in ('exact', 'best', 'traced')
+        and (outcome = 'measured' or (outcome = 'no_polls' and $samples_from = 'traced'))
 ),
 
 jobs as (
@@ -39,29 +50,12 @@ job_io_sources as (
     select * from samples.job_io_sources
 ),
 
-measured as (
+all_samples as (
     select
-        samples.application_id,
-        samples.filesystem,
-        samples.direction,
-        samples.cluster,
-        samples.job_id,
-        samples.started_at,
-        samples.ended_on,
-        samples.interval_s,
-        samples.step_count,
-        samples.source,
-        jobs.node_count,
-        jobs.duration_s,
+        samples.*,
         coalesce(job_io_sources.own_bytes, job_io_sources.filesystem_bytes) as sample_bytes,
-        job_io_sources.missing_ratio,
-        left(samples.application_id, length(samples.application_id) - length(jobs.node_count::varchar))
-        || '*' as merged_id
+        job_io_sources.missing_ratio
     from samples
-    inner join jobs
-        on samples.cluster = jobs.cluster
-        and samples.job_id = jobs.job_id
-        and samples.started_at = jobs.started_at
     inner join job_io_sources
         on samples.cluster = job_io_sources.cluster
         and samples.job_id = job_io_sources.job_id
@@ -69,18 +63,37 @@ measured as (
         and samples.filesystem = job_io_sources.filesystem
         and samples.direction = job_io_sources.direction
         and samples.source = job_io_sources.source
-    where samples.application_id is not null
+    where job_io_sources.outcome = 'measured'
+    union all by name
+    select
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        ended_on,
+        filesystem,
+        direction,
+        interval_s,
+        step_count,
+        source,
+        traced_bytes as sample_bytes,
+        missing_ratio
+    from trace_samples
+),
+
+measured as (
+    select
+        all_samples.*,
+        jobs.node_count,
+        jobs.duration_s,
+        left(all_samples.application_id, length(all_samples.application_id) - length(jobs.node_count::varchar))
+        || '*' as merged_id
+    from all_samples
+    inner join jobs using (cluster, job_id, started_at)
+    where all_samples.application_id is not null
         and jobs.node_count is not null
         and jobs.duration_s > 0
-        and job_io_sources.outcome = 'measured'
         and not ($excludes_shared_nodes and coalesce(jobs.has_shared_nodes, false))
-    -- what servers counted for the run itself is better than the traffic of all
-    qualify
-        row_number() over (
-            partition by
-                samples.cluster, samples.job_id, samples.started_at, samples.filesystem, samples.direction
-            order by samples.source = 'server'
-        ) = 1
 ),
 
 -- applications that ran at one size only have no set over all sizes
@@ -104,38 +117,56 @@ all_sets as (
     select * from merged
 ),
 
--- a set has exact samples alone where there are enough of them
-of_one_kind as (
-    select *
-    from all_sets
-    qualify
-        source = 'jobstats'
-        or count(*) filter (where source = 'jobstats') over (partition by application_id, filesystem, direction)
-        < $min_sample_count
-),
-
--- the samples of a set have one step: that of the latest run's
+-- the samples of one source have one step: that of its latest run
 dated as (
     select
         *,
-        first_value(interval_s) over latest as set_interval_s,
-        first_value(started_at) over latest as last_started_at
-    from of_one_kind
-    window latest as (
-        partition by application_id, filesystem, direction
-        order by started_at desc, cluster, job_id
-    )
+        first_value(interval_s) over (
+            partition by application_id, filesystem, direction, source
+            order by started_at desc, cluster, job_id
+        ) as set_interval_s,
+        max(started_at) over (partition by application_id, filesystem, direction) as last_started_at
+    from all_sets
 ),
 
-alike as (
-    select
-        *,
-        row_number() over (
-            partition by application_id, filesystem, direction
-            order by started_at desc, cluster, job_id
-        ) as age
+latest as (
+    select *
     from dated
     where interval_s = set_interval_s and started_at >= last_started_at - to_days($signature_window_days)
+    qualify
+        row_number() over (
+            partition by application_id, filesystem, direction, source
+            order by started_at desc, cluster, job_id
+        ) <= $max_sample_count
+),
+
+counts as (
+    select
+        application_id,
+        filesystem,
+        direction,
+        source,
+        count(*) as sample_count
+    from latest
+    group by all
+),
+
+-- a run's own bytes are better than the traffic of all, and counters hold what a trace may lack; a set has samples of
+-- one source: the best with enough samples, otherwise that with the most
+chosen as (
+    select
+        application_id,
+        filesystem,
+        direction,
+        source
+    from counts
+    qualify
+        row_number() over (
+            partition by application_id, filesystem, direction
+            order by
+                least(sample_count, $min_sample_count) desc,
+                list_position(['jobstats', 'client', 'server'], source)
+        ) = 1
 )
 
 select
@@ -153,6 +184,6 @@ select
     sample_bytes,
     missing_ratio,
     source
-from alike
-where age <= $max_sample_count
+from latest
+semi join chosen using (application_id, filesystem, direction, source)
 order by application_id, filesystem, direction, node_count, started_at, cluster, job_id

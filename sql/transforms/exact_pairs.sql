@@ -13,7 +13,7 @@ signatures as (
 
 sample_sets as (
     select * from samples.sample_sets
-    where source = 'jobstats'
+    where source in ('jobstats', 'client')
 )
 
 -- a signature rests on the samples of its set that are no outliers

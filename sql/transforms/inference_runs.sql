@@ -26,7 +26,7 @@ signatures as (
 
 sample_sets as (
     select * from samples.sample_sets
-    where source = 'jobstats'
+    where source in ('jobstats', 'client')
 ),
 
 attributed_io as (

@@ -50,6 +50,7 @@ PARAMETERS: dict[str, Any] = {
     "excludes_shared_nodes": False,
     "max_controller_bytes_per_s": None,
     "clock_tolerance_s": 60.0,
+    "max_excess_ratio": 0.05,
     "grace_s": 600.0,
     "samples_from": "best",
     "min_sample_count": 5,

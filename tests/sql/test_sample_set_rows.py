@@ -1,6 +1,8 @@
-"""Test samples.sample_sets: the latest samples of each application, all with equal step length."""
+"""Test samples.sample_sets: the latest samples of each application, of one source and with equal step length."""
 
 from __future__ import annotations
+
+import pytest
 
 from iosig.warehouse.contracts.samples import SAMPLE_SETS
 from tests.sql.given import Select, expect
@@ -98,3 +100,87 @@ def test_runs_on_shared_nodes_are_left_out_if_set(select: Select) -> None:
     for is_set, expected in ((False, ["0", "1", "2"]), (True, ["1", "2"])):
         found = select(SAMPLE_SETS, tables, **PARAMETERS, excludes_shared_nodes=is_set)
         assert found["job_id"].to_list() == expected
+
+
+# ---- sources of samples
+
+TRACED = "samples.trace_samples"
+EXACT = "samples.exact_samples"
+
+
+def with_sources(counts: dict[str, int], traced: str = "measured") -> dict[str, str]:
+    """Return 8 runs; the last ones have samples of each source, as many as stated."""
+    runs = [(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(8)]
+    tables = given(runs)
+    head = "job_id started_at ended_on filesystem direction application_id interval_s"
+    for source, name, more, values in (
+        ("server", SAMPLES, "", ""),
+        ("jobstats", EXACT, "", ""),
+        ("client", TRACED, " outcome traced_bytes", f" {traced} 7"),
+    ):
+        chosen = runs[len(runs) - counts.get(source, 0) :]
+        interval_s = 1 if source == "client" else 2
+        rows = [f"{job} {at} 9 lake write {application} {interval_s}{values}" for job, at, application, _ in chosen]
+        tables[name] = "\n".join([head + more, *rows])
+    sources = [
+        f"{job} {at} lake write {source} measured {5 if source == 'server' else '.'} "
+        f"{'.' if source == 'server' else 6} 0.25"
+        for job, at, *_ in runs
+        for source in ("server", "jobstats", "client", "client")
+    ]
+    # several traces of a run have a row each
+    heads = "job_id started_at filesystem direction source outcome filesystem_bytes own_bytes missing_ratio"
+    return tables | {JOB_IO: "\n".join([heads, *sources])}
+
+
+@pytest.mark.parametrize(
+    ("counts", "source", "sample_count"),
+    [
+        ({"server": 8, "jobstats": 5, "client": 8}, "jobstats", 5),
+        ({"server": 8, "jobstats": 4, "client": 8}, "client", 8),
+        ({"server": 8, "jobstats": 4, "client": 4}, "server", 8),
+        # no source has enough: the set with the most samples, and of equal counts, the run's own bytes
+        ({"server": 2, "jobstats": 3, "client": 4}, "client", 4),
+        ({"server": 4, "client": 3}, "server", 4),
+        ({"server": 3, "jobstats": 3, "client": 3}, "jobstats", 3),
+        ({"server": 3, "client": 3}, "client", 3),
+    ],
+)
+def test_set_has_samples_of_one_source(select: Select, counts: dict[str, int], source: str, sample_count: int) -> None:
+    found = select(SAMPLE_SETS, with_sources(counts), **PARAMETERS)
+    assert found["source"].to_list() == [source] * sample_count
+    expected_bytes = {"server": 5, "jobstats": 6, "client": 7}
+    assert set(found["sample_bytes"]) == {expected_bytes[source]}
+    assert set(found["missing_ratio"]) == {0.0 if source == "client" else 0.25}
+
+
+@pytest.mark.parametrize(
+    ("samples_from", "traced", "source"),
+    [
+        ("shared", "measured", "server"),
+        ("exact", "measured", "jobstats"),
+        ("traced", "measured", "client"),
+        ("best", "differs", "server"),
+        ("best", "no_polls", "server"),
+        ("traced", "no_polls", "client"),
+        ("traced", "differs", None),
+        ("traced", "incomplete", None),
+    ],
+)
+def test_setting_selects_sources_and_only_confirmed_traces_by_default(
+    select: Select, samples_from: str, traced: str, source: str | None
+) -> None:
+    tables = with_sources({"server": 8, "jobstats": 5 if samples_from == "exact" else 0, "client": 8}, traced)
+    found = select(SAMPLE_SETS, tables, **(PARAMETERS | {"samples_from": samples_from}))
+    assert set(found["source"]) == ({source} if source else set())
+
+
+def test_old_samples_of_a_better_source_give_way(select: Select) -> None:
+    runs = [(f"{number}", f"{day}T1{number}:00:00", "ann/vasp/8", 8) for day in ("01", "09") for number in range(5)]
+    tables = given(runs)
+    head, *rows = tables[SAMPLES].splitlines()
+    tables[SAMPLES] = "\n".join([head, *rows[5:]])
+    tables[TRACED] = "\n".join([f"{head} outcome", *(f"{row} measured" for row in rows[:5])])
+    assert set(select(SAMPLE_SETS, tables, **PARAMETERS)["source"]) == {"client"}
+    window = PARAMETERS | {"signature_window_days": 3}
+    assert set(select(SAMPLE_SETS, tables, **window)["source"]) == {"server"}

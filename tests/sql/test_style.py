@@ -38,7 +38,7 @@ from iosig.warehouse.contracts.periods import (
 )
 from iosig.warehouse.contracts.polls import POLLED_TRAFFIC
 from iosig.warehouse.contracts.quality import QUARANTINE, REJECTS
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES, TRACE_SAMPLES
 from iosig.warehouse.contracts.signatures import EXACT_PAIRS, INFERENCE_BURSTS, SIGNATURE_CURVES, TRACED_APPLICATIONS
 from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from iosig.warehouse.store import models
@@ -48,7 +48,7 @@ from tests.sql import given
 OF_RELEASES = ("views", "examples")
 FILES = sorted(path for path in models.SQL_ROOT.rglob("*.sql") if path.parent.name not in OF_RELEASES)
 #: tables that code computes, in layers of SQL models
-NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
+NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, TRACE_SAMPLES, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: tables of transforms that SQL joins
 OF_TRANSFORMS = {ATTRIBUTION_DAILY, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}

@@ -128,7 +128,10 @@ GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sam
 SAMPLE_BYTES_PER_S = Column(
     "sample_bytes_per_s",
     "reals",
-    "Rate in each step of the grid: of the file system, or in `exact_samples` of the run alone; NULL without reports.",
+    (
+        "Rate in each step of the grid: of the file system, or of the run alone (`exact_samples`, `trace_samples`); "
+        "NULL without reports."
+    ),
 )
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
@@ -169,7 +172,7 @@ IS_USED = Column(
     "is_training_run",
     "bool",
     (
-        "Whether the signature was computed from the run's exact sample, among others. If so, the comparison is not "
+        "Whether the signature was computed from the run's own sample, among others. If so, the comparison is not "
         "held out."
     ),
 )

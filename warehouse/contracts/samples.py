@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts import columns as c, traces
 from iosig.warehouse.contracts.types import Column, Table
 
 _SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
@@ -139,7 +139,7 @@ SAMPLE_SETS = Table(
             "real",
             (
                 "Bytes of the sample: all traffic of the file system during the run if the source is `server`, the "
-                "run's own bytes if it is `jobstats`."
+                "run's own bytes if it is `jobstats` or `client`."
             ),
         ),
         c.MISSING_RATIO,
@@ -261,6 +261,117 @@ EXACT_SAMPLES = Table(
         c.STEP_COUNT,
         c.SAMPLE_BYTES_PER_S,
         _OUTCOME,
+    ),
+    partition="ended_on",
+)
+
+_TRACE_OUTCOME = Column(
+    "outcome",
+    "text",
+    (
+        "Whether the sample holds the run's own traffic on the servers: compared with polls and never above them "
+        "(measured). Otherwise: above what servers moved (differs), polled for less than half of its bytes "
+        "(no_polls), less than the whole run (incomplete), requests of unknown size or direction (unknown_sizes), "
+        "bytes on other file systems too (several_filesystems), or traces of several tracers (several_tracers)."
+    ),
+    choices=(
+        "measured",
+        "differs",
+        "no_polls",
+        "incomplete",
+        "unknown_sizes",
+        "several_filesystems",
+        "several_tracers",
+    ),
+)
+_TRACED_BYTES = Column("traced_bytes", "real", "Bytes that the run's traces counted, on all file systems.")
+
+TRACE_SERIES = Table(
+    name="trace_series",
+    layer="samples",
+    grain="one row per signal of a traced run that has a job and known times",
+    key=("trace_id", "module", "direction", "is_async"),
+    columns=(
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.DIRECTION,
+        c.TRACE_ID,
+        c.MODULE,
+        c.IS_ASYNC,
+        traces.BASIS,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        traces.TRACE_SIGNALS.column("signal_bytes_per_s"),
+    ),
+    is_published=False,
+)
+
+TRACE_RUNS = Table(
+    name="trace_runs",
+    layer="samples",
+    grain="one row per traced application run and direction, with the grids of its sample and of the polls",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.ENDED_AT,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        traces.TRACER,
+        traces.BASIS.optional(),
+        _TRACED_BYTES,
+        _TRACE_OUTCOME,
+        c.INTERVAL_S,
+        _STEP_US,
+        _PHASE_US,
+        _FIRST_STEP,
+        _LAST_STEP,
+        c.GRID_STARTED_AT,
+        c.STEP_COUNT,
+        Column("poll_step_us", "int", "Length of a step of the polls' grid.", low=1, nullable=True),
+        Column("poll_phase_us", "int", "Phase of the polls' grid within the step.", low=0, nullable=True),
+        Column("poll_first_step", "int", "First step of the run on the polls' grid.", unit="steps", nullable=True),
+        Column("poll_last_step", "int", "Last step of the run on the polls' grid.", unit="steps", nullable=True),
+        Column("poll_place", "int", "Row of `grid_steps` with step 0 of the polls' grid.", nullable=True),
+        Column("polled_first_step", "int", "First step of the grid in `grid_steps`.", unit="steps", nullable=True),
+        Column("polled_last_step", "int", "Last step of the grid in `grid_steps`.", unit="steps", nullable=True),
+    ),
+    is_published=False,
+)
+
+TRACE_SAMPLES = Table(
+    name="trace_samples",
+    layer="samples",
+    grain="one row per application run, file system and direction with a trace",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        traces.TRACER,
+        traces.BASIS.optional(),
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        c.SAMPLE_BYTES_PER_S,
+        _TRACED_BYTES,
+        Column(
+            "compared_ratio",
+            "real",
+            "Share of the sample's bytes (of its time if it has none) at times when the file system was polled.",
+            unit="1",
+            low=0,
+            high=1,
+        ),
+        Column(
+            "excess_bytes",
+            "real",
+            "Most bytes by which the sample exceeds all traffic of the file system in any interval, beyond the "
+            "delays of caches and clocks; NULL without polls.",
+            nullable=True,
+        ),
+        _TRACE_OUTCOME,
     ),
     partition="ended_on",
 )

@@ -50,6 +50,7 @@ SIGNATURES = Table(
             ),
             choices=("extracted", "too_few_samples", "no_io", "no_common_bursts"),
         ),
+        c.SOURCE.optional(),
         c.SAMPLE_COUNT,
         Column("used_sample_count", "int", "Samples used for the signature."),
         Column("outlier_job_ids", "text", "Jobs with excluded samples, as a JSON list."),

@@ -3,7 +3,17 @@
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-_TRACER = Column("tracer", "text", "The tracer.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
+TRACER = Column("tracer", "text", "The tracer.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
+BASIS = Column(
+    "basis",
+    "text",
+    (
+        "Basis of the signal: single requests, a heat map's bins, or counters alone (interval). In the last "
+        "case, bytes are spread evenly from the first to the last request of each file, and no period can be "
+        "detected."
+    ),
+    choices=("requests", "heatmap", "interval"),
+)
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 _COMMAND = Column("command", "text", "The command line of the program, as the trace has it.", hides="words")
 _TIME_RESOLUTION_S = Column("time_resolution_s", "real", "Resolution of the trace's times.", low=0)
@@ -82,7 +92,7 @@ _OF_ONE_FILE = (
     Column("fastest_bytes", "int", "Bytes that the fastest process moved.", low=0, nullable=True),
     Column("slowest_bytes", "int", "Bytes that the slowest process moved.", low=0, nullable=True),
 )
-_TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, _TRACER, _TRACER_VERSION.optional())
+_TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, TRACER, _TRACER_VERSION.optional())
 
 TRACES = Table(
     name="traces",
@@ -328,16 +338,7 @@ TRACE_SIGNALS = Table(
         c.MODULE,
         c.DIRECTION,
         c.IS_ASYNC,
-        Column(
-            "basis",
-            "text",
-            (
-                "Basis of the signal: single requests, a heat map's bins, or counters alone (interval). In the last "
-                "case, bytes are spread evenly from the first to the last request of each file, and no period can be "
-                "detected."
-            ),
-            choices=("requests", "heatmap", "interval"),
-        ),
+        BASIS,
         _IS_COUNTED,
         c.COVERED_RATIO.optional(),
         c.VOLUME_BYTES,

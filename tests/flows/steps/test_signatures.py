@@ -15,7 +15,7 @@ import pytest
 from iosig.flows.steps import signatures
 from iosig.flows.steps.items import StepContext
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES, TRACE_SAMPLES
 from iosig.warehouse.engine_paths import read_ipc
 
 _BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
@@ -50,15 +50,16 @@ def test_chunks_hold_samples_in_the_order_of_their_sets(
     paths = [tmp_path / f"{day}.parquet" for day in range(5)]
     for path, day in zip(paths, days, strict=True):
         day.write_parquet(path)
-    # two of the days have exact samples
-    source = pl.when(pl.col("ended_on") < date(2026, 3, 5)).then(pl.lit("jobstats")).otherwise(pl.lit("server"))
+    # a day has counted samples, and a day traced ones
+    days_of_source = {date(2026, 3, 3): "jobstats", date(2026, 3, 4): "client"}
+    source = pl.col("ended_on").replace_strict(days_of_source, default="server", return_dtype=pl.String)
     every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
     order = np.random.default_rng(0).permutation(every.height)
     sets = every[order].filter((pl.col("ended_on") != date(2026, 3, 4)) | (pl.int_range(pl.len()) < 20))
     sets = sets.sort("application_id", maintain_order=True)
     dated = {path: date(2026, 3, 3) + timedelta(days=day) for day, path in enumerate(paths)}
-    of_table = {SAMPLES: paths[2:]}
-    context = context_of(tmp_path, lambda table: {own: dated[own] for own in of_table.get(table, paths[:2])})
+    of_table = {SAMPLES: paths[2:], EXACT_SAMPLES: paths[:1], TRACE_SAMPLES: paths[1:2]}
+    context = context_of(tmp_path, lambda table: {own: dated[own] for own in of_table[table]})
     for max_sets, chunk_count in ((1, 3), (2, 2), (9, 1)):
         monkeypatch.setattr(signatures, "_CHUNK_SETS", max_sets)
         signatures._gather_samples(context, signatures._in_chunks(sets))
@@ -84,21 +85,22 @@ def chunks(folder: Path) -> list[pl.DataFrame]:
     return [pl.concat(own).sort("place") for _, own in sorted(files.items())]
 
 
-def test_exact_samples_come_with_background_traffic_where_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "source"), [("exact_samples", "jobstats"), ("trace_samples", "client")])
+def test_own_samples_come_with_background_traffic_where_known(
+    name: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signatures, "_BATCH_DAYS", 1)
     exact, shared = [day_of_samples(day, 4) for day in range(2)], day_of_samples(0, 3)
     more = pl.col("sample_bytes_per_s").list.eval(pl.element() + 5.0)
-    files = {"samples": [shared.with_columns(more)], "exact_samples": exact}
+    files = {"samples": [shared.with_columns(more)], name: exact}
     paths: dict[str, dict[Path, date]] = {}
-    for name, frames_ in files.items():
+    for table, frames_ in files.items():
         for frame in frames_:
-            path = tmp_path / f"{name}-{frame['ended_on'][0]}.parquet"
+            path = tmp_path / f"{table}-{frame['ended_on'][0]}.parquet"
             frame.write_parquet(path)
-            paths.setdefault(name, {})[path] = frame["ended_on"][0]
-    context = context_of(tmp_path, lambda table: paths[table.name])
-    wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit("jobstats"))
+            paths.setdefault(table, {})[path] = frame["ended_on"][0]
+    context = context_of(tmp_path, lambda table: paths.get(table.name, {}))
+    wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit(source))
     signatures._gather_samples(context, signatures._in_chunks(wanted))
     (found,) = chunks(tmp_path)
     others = signatures._others(found.sort("ended_on", "job_id"))
