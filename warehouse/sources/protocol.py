@@ -117,6 +117,8 @@ class Source:
     #: function that returns the names of the files in a folder that together form one input of this format, if any;
     #: None if an input is always a file
     owns: Callable[[Path], tuple[str, ...]] | None = None
+    #: function that returns the refusal of content that resembles the format, with the remedy, if it does
+    find_near_miss: Callable[[Head], InputRefused | None] | None = None
 
 
 @cache
@@ -156,13 +158,21 @@ def find_folder_source(folder: Path, among: Source | None = None) -> tuple[Sourc
 
 
 def recognize(head: Head) -> Source:
-    """Return the first source that recognizes the content, or raise InputRefused."""
+    """Return the first source that recognizes the content; otherwise raise the InputRefused of a near miss, if any."""
     for source in list_sources():
         if source.sniff(head):
             return source
+    for source in list_sources():
+        refuse_near_miss(source, head)
     raise InputRefused(
         "The content fits no known format.", "Name it with --format; `iosig land --format help` lists the formats."
     )
+
+
+def refuse_near_miss(source: Source, head: Head) -> None:
+    """Raise InputRefused for content that only resembles the format."""
+    if source.find_near_miss and (refusal := source.find_near_miss(head)):
+        raise refusal
 
 
 def get_input_name(path: Path, source: Source | None) -> str:

@@ -30,6 +30,7 @@ from iosig.warehouse.sources.protocol import (
     get_input_name,
     get_source,
     recognize,
+    refuse_near_miss,
 )
 from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store.files import ExistsError, FileChecksum, LockHeldError
@@ -143,11 +144,20 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def find_source(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
-    """Return the named format of a file, or the first that recognizes it. Raises InputRefused without a match."""
-    from iosig.warehouse.sources.files.opening import read_head
+    """Return the named format of a file, or the first that recognizes it.
+
+    Raises InputRefused without a match, for content that only resembles the format, and for a trace that is appended to
+    itself: its requests would count twice, whereas repeated jobs and polls count once.
+    """
+    from iosig.warehouse.sources.files.opening import read_head, refuse_doubled
 
     head = read_head(path, columns)
-    return get_source(format_name) if format_name else recognize(head)
+    source = get_source(format_name) if format_name else recognize(head)
+    if format_name and not source.sniff(head):
+        refuse_near_miss(source, head)
+    if source.kind == "traces":
+        refuse_doubled(path)
+    return source
 
 
 def make_refusal(refusal: InputRefused) -> Batch:

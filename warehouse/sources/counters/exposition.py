@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.rejects import build_refused_rows
 
 Ints = npt.NDArray[np.int64]
@@ -25,6 +26,7 @@ _MAX_LABELS = 32
 #: minimum number of lines from which a label that occurs in only one line is treated as damaged
 _MIN_LINES = 10
 _VALID_LINE = r"^(?:[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})? +[-+0-9.eEINFinfaN]+(?: +-?[0-9.]+)?(?: +# .*)?|#.*|)\s*$"
+_METRIC = r"^([a-zA-Z_:][a-zA-Z0-9_:]*)"
 _FIRST = re.compile(r"([a-zA-Z_:][\w:]*)\{ *([a-zA-Z_]\w*)=")
 _NEXT = re.compile(r" *, *([a-zA-Z_]\w*)=")
 _END = "} "
@@ -66,6 +68,9 @@ class Exposition:
         self.declared.update(comments.str.extract(r"^# (?:TYPE|HELP) ([^ ]+)").drop_nulls().unique())
         series_texts, coded = _encode_series(lines)
         start = r"^(?:" + "|".join(map(re.escape, sorted(self.names))) + r")\{"
+        if is_recording():
+            metrics = series_texts.str.extract(_METRIC).drop_nulls().unique(maintain_order=True)
+            note_fields(dict.fromkeys(self.names, "a count"), metrics)
         is_selected = series_texts.str.contains(start).gather(coded["series"])
         refused = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
         selected = _drop_repeated(coded if is_selected.all() else coded.filter(is_selected))

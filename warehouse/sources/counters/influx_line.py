@@ -33,7 +33,9 @@ from iosig.warehouse.sources.counters.line_protocol import (
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
+from iosig.warehouse.sources.rows.delimited import RAW
 from iosig.warehouse.sources.rows.faults import validate_rows
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, build_reject_frame
 
 #: maximum size of a block [B]
@@ -64,7 +66,7 @@ _NO_NUMBER = "The value of `{}` is not a non-negative integer."
 def sniff(head: Head) -> bool:
     """Recognize points of line protocol with times."""
     lines = [line for line in head.lines if line.strip() and not line.startswith("#")][:_SNIFFED_LINES]
-    return bool(lines) and is_point(lines[0]) and sum(map(is_point, lines)) > len(lines) // 2
+    return 2 * sum(map(is_point, lines)) > len(lines)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -77,7 +79,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         {site_name: column for site_name, column in site_columns.items() if column.startswith("total_")}, roles
     )
     changes, has_any, pending = Changes(), False, list[pl.DataFrame]()
-    blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
+    blocks = text_blocks.blocks(path, BLOCK_BYTES)
     for _, parsed in tables.read_ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= parsed.has_any
         yield from _polls(parsed.polls, reading)
@@ -155,7 +157,9 @@ class _ParsedBlock:
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
-    selected, malformed = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
+    checked = text_blocks.check_lines(block)
+    lines = checked.rows.rename({RAW: "text"})
+    selected, malformed = select_measurements(lines, meaning.measurements(LUSTRE, BEEGFS))
     timed, untimed = Lines.split_times(selected)
     groups, damaged = parse_points(timed.said)
     counters, polls, faulty = [], [], [damaged]
@@ -164,13 +168,15 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
             polls.append(_convert_polls(group))
             continue
         columns, fault = meaning.columns(group.shape), meaning.fault(group.shape, name)
+        tags = {tag: role for role, tag in meaning.roles.items()}
+        note_fields(columns | tags, (*group.shape.tags, *group.shape.fields))
         if fault or not columns:
             faulty.append(build_refused_rows(group.lines, fault, CUT, "text") if fault else damaged.clear())
             continue
         rows, bad = _counters(group, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([malformed, untimed, timed.expand_refused(pl.concat(faulty), selected)])
+    refused = pl.concat([checked.refused, malformed, untimed, timed.expand_refused(pl.concat(faulty), selected)])
     rows = timed.expand(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
     poll_rows = timed.expand(pl.concat(polls)) if polls else pl.DataFrame()
     return _ParsedBlock(rows, poll_rows, refused, bool(counters or polls))

@@ -1,6 +1,7 @@
 """Read Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
 
-An entry's `snapshot_time` is the time of its last change. So the time of the reading comes, in order of preference,
+An entry's `snapshot_time` is the time of its last change; some servers count it from their own start, and the time of
+the reading replaces it. The time of the reading comes, in order of preference,
 from a line before the entries (`date +%s`, ISO 8601), the file's name, or the newest entry in the same snapshot. An
 entry with the same text as in the previous snapshot is counted but not parsed again, unless a new UTC day has begun.
 """
@@ -34,12 +35,14 @@ from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
 _READ_BYTES = 8 << 20
 #: number of rows at which batches are yielded
 _BATCH_ROWS = 200_000
-_ELAPSED = b"\n  elapsed_time:"
+_ELAPSED = b"\n  elapsed_time"
 _SECONDS = rb"([0-9]{1,10}(?:\.[0-9]{1,9})?)"
-_SINCE = re.compile(rb"\n  start_time: *" + _SECONDS + rb"[^\n]*\n  elapsed_time: *" + _SECONDS)
+_SINCE = re.compile(rb"\n  start_time *: *" + _SECONDS + rb"[^\n]*\n  elapsed_time *: *" + _SECONDS)
 #: pattern of an entry's time; with ten digits, the text order is the numeric order
-_SNAPSHOT = re.compile(rb"\n  snapshot_time: *(1[0-9]{9}(?:\.[0-9]{1,9})?)(?![0-9])")
+_SNAPSHOT = re.compile(rb"\n  snapshot_time *: *(1[0-9]{9}(?:\.[0-9]{1,9})?)(?![0-9])")
 _DAY_US = 86_400_000_000
+#: earliest time of an entry [us since 1970]; some servers write earlier ones, which count from their own start
+_EARLIEST_US = 10**15
 _IN_NAME = re.compile(r"[A-Za-z0-9_.]+-(?P<kind>OST|MDT)[0-9a-f]{4}")
 _JOB_STATS = re.compile(r"^(?:[a-z]+\.\S+\.job_stats=.*|job_stats:\s*)$", re.MULTILINE)
 #: pattern of other parameters that `lctl get_param` prints for a server or client
@@ -249,8 +252,13 @@ class _Rounds:
         if not rows.width:
             return rows
         filesystem = samples.find_filesystems(rows["target"], self.reading)
+        is_since_start = pl.col("sampled_at") < samples.instants(pl.lit(_EARLIEST_US))
+        scraped_at = samples.instants(pl.col("at_us"))
         return rows.drop("round").with_columns(
-            filesystem.alias("filesystem"), scraped_at=samples.instants(pl.col("at_us"))
+            filesystem.alias("filesystem"),
+            scraped_at=scraped_at,
+            sampled_at=pl.when(is_since_start).then(scraped_at).otherwise("sampled_at"),
+            counter_started_at=pl.when(~is_since_start).then("counter_started_at"),
         )
 
     def _scrapes(self, snapshots: list[_Snapshot]) -> pl.DataFrame:
@@ -288,9 +296,10 @@ def _drop_elapsed(entry: bytes) -> bytes:
 
 
 def _read_us(entry: bytes) -> int:
-    """Return the latest time in an entry [us since 1970], 0 if it has none."""
+    """Return the latest time in an entry [us since 1970], 0 if it has none or only times since the server's start."""
     match = _SINCE.search(entry)
-    return _microseconds(match[1]) + _microseconds(match[2]) if match else 0
+    at_us = _microseconds(match[1]) + _microseconds(match[2]) if match else 0
+    return at_us if at_us >= _EARLIEST_US else 0
 
 
 def _microseconds(seconds: bytes) -> int:

@@ -8,7 +8,7 @@ truncated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ import polars as pl
 
 from iosig.warehouse.sources.counters.jobstats_text import ENTRY
 from iosig.warehouse.sources.counters.samples import operation_column, unquote_job_ids
+from iosig.warehouse.sources.files.limits import current_limits
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows
 from iosig.warehouse.sources.rows.times import INSTANT
 
@@ -29,12 +31,14 @@ _START_CHARS = 26
 #: maximum number of distinct counters, which is more than any server has; all further ones share a code
 _MAX_NAMES = 62
 _COUNTER = (
-    r"^  [a-z][a-z0-9_]{0,19}: {0,14}\{ samples: *[0-9]{1,17}, unit: *(?:bytes|reqs|usecs?|pages|locks)"
+    r"^  [a-z][a-z0-9_]{0,19} {0,14}: {0,14}\{ samples: *[0-9]{1,17}, unit: *(?:bytes|reqs|usecs?|pages|locks)"
     r"(?:, min: *[0-9]+, max: *[0-9]+, sum: *[0-9]+(?:, sumsq: *[0-9]+)?)?(?:, hist: \{[0-9KMGTPE:, ]*\})? \}$"
 )
 _HEAD = (
-    r'^(?P<whole>- job_id:(?: +(?P<job>"[!#-~]*"|[!#-~](?:[ -~]*[!-~])?)?)? *|'
-    r"  (?P<what>snapshot|start|elapsed)_time: *(?P<seconds>[0-9]{1,10})(?:\.(?P<part>[0-9]{1,9}))?"
+    # older servers write the bytes of an id as they are
+    r'^(?P<whole>- job_id:(?: +(?P<job>"[^\x00-\x20\x7f"\x{fffd}]*"|'
+    r'[^\x00-\x20\x7f"\x{fffd}](?:[^\x00-\x1f\x7f\x{fffd}]*[^\x00-\x20\x7f\x{fffd}])?)?)? *|'
+    r"  (?P<what>snapshot|start|elapsed)_time *: *(?P<seconds>[0-9]{1,10})(?:\.(?P<part>[0-9]{1,9}))?"
     r"(?: secs\.[num]?secs)?)$"
 )
 _BYTES: Final = {
@@ -45,6 +49,7 @@ _BYTES: Final = {
     "write": ("total_written_bytes", "total_write_count"),
 }
 _OTHER = "total_other_count"
+_NO_FORM = "The line is not in Lustre's format; its entry is refused."
 _REMEDY = "Check for a truncated file, or two concurrent writers."
 
 
@@ -54,6 +59,7 @@ class Entries:
 
     _codes: dict[str, int] = field(default_factory=dict)
     _counters: dict[str, int] = field(default_factory=dict)
+    _ends: dict[str, int] = field(default_factory=dict)
 
     def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> ParsedRows:
         """Parse entries, given without the prefix `ENTRY`, with the line and target of each.
@@ -76,7 +82,8 @@ class Entries:
             _parse_heads(heads, len(entries))
         )
         values, masks, doubled = self._values(counters, len(entries))
-        faulty = pl.concat([bad_heads, bad_counters, *self._faults(rows, masks, doubled, targets)])
+        ends = self._end_codes(counters, len(entries))
+        faulty = pl.concat([bad_heads, bad_counters, *self._faults(rows, masks, ends, doubled, targets)])
         by_line = faulty.sort(PLACE, pl.col("raw").is_null(), LINE, maintain_order=True)
         refused = by_line.unique(PLACE, keep="first", maintain_order=True)
         good = rows.hstack(values).join(refused.select(PLACE), on=PLACE, how="anti", maintain_order="left")
@@ -86,6 +93,7 @@ class Entries:
         """Return the value columns, a bit mask of each entry's counters, and a mask of entries with repeated ones."""
         for name in counters["name"].unique(maintain_order=True).to_list():
             self._codes.setdefault(name, min(len(self._codes), _MAX_NAMES))
+        note_fields(dict(_list_columns(self._codes)), self._codes)
         codes = counters["name"].replace_strict(self._codes, return_dtype=pl.Int64).to_numpy()
         place, samples, sums = (counters[name].to_numpy() for name in (PLACE, "samples", "sum"))
         times = np.bincount(place * (_MAX_NAMES + 1) + codes, minlength=count * (_MAX_NAMES + 1)).reshape(count, -1)
@@ -106,15 +114,29 @@ class Entries:
         }
         return pl.DataFrame(series_by_name), masks, np.any(times[:, :_MAX_NAMES] > 1, axis=1)
 
+    def _end_codes(self, counters: pl.DataFrame, count: int) -> Numbers:
+        """Return the code of each entry's last counter; -1 for an entry without counters."""
+        ends = counters.group_by(PLACE, maintain_order=True).agg(pl.col("name").last())
+        codes = np.full(count, -1)
+        codes[ends[PLACE].to_numpy()] = ends["name"].replace_strict(self._codes, return_dtype=pl.Int64).to_numpy()
+        return codes
+
     def _faults(
-        self, rows: pl.DataFrame, masks: Numbers, doubled: npt.NDArray[np.bool_], targets: Sequence[str]
+        self,
+        rows: pl.DataFrame,
+        masks: Numbers,
+        ends: Numbers,
+        doubled: npt.NDArray[np.bool_],
+        targets: Sequence[str],
     ) -> list[pl.DataFrame]:
-        """Refuse entries with missing or repeated parts."""
+        """Refuse entries with missing or repeated parts; a truncated entry lacks the last counter of earlier ones."""
         is_incomplete = np.zeros(len(masks), np.bool_)
         for index, target in enumerate(targets):
-            counter_mask = self._counters.get(target, 0)
-            is_incomplete[index] = bool(counter_mask & ~masks[index])
+            counter_mask, end = self._counters.get(target, 0), int(ends[index])
+            is_incomplete[index] = bool(counter_mask & ~masks[index]) and end != self._ends.get(target, end)
             self._counters[target] = counter_mask | int(masks[index])
+            if not is_incomplete[index]:
+                self._ends[target] = end
         return [
             _refuse_entries(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
             _refuse_entries(rows, pl.Series(masks == 0), "The entry has no counters."),
@@ -123,6 +145,13 @@ class Entries:
                 rows, pl.Series(is_incomplete), "The entry has fewer counters than earlier ones: it is truncated."
             ),
         ]
+
+
+def _list_columns(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of each counter that is read, as text."""
+    for name in names:
+        if columns := ", ".join(_BYTES.get(name, ())) or operation_column(name):
+            yield name, columns
 
 
 def _add_to_column(
@@ -140,7 +169,10 @@ def _refuse_entries(rows: pl.DataFrame, broken: pl.Expr | pl.Series, reason: str
 
 
 def _refuse_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    reason = pl.lit("The line is not in Lustre's format; its entry is refused.")
+    limit = current_limits().max_line_bytes
+    is_long = pl.col("text").str.len_bytes() > limit
+    too_long = pl.lit(f"The line is longer than {limit:,} bytes (limits.max_line_bytes); its entry is refused.")
+    reason = pl.when(is_long).then(too_long).otherwise(pl.lit(_NO_FORM))
     return lines.select(PLACE, LINE, reason=reason, remedy=pl.lit(_REMEDY), raw="text")
 
 
@@ -151,7 +183,10 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     sound_lines = lines if is_sound.all() else lines.filter(is_sound)
     # the distinct prefixes are few, so each is parsed only once
     starts = sound_lines["text"].str.head(_START_CHARS)
-    prefixes = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
+    prefixes = {
+        start: (start[2 : start.index(":")].rstrip(" "), start.find("{") + len("{ samples:"))
+        for start in starts.unique()
+    }
     names = starts.replace_strict({start: name for start, (name, _) in prefixes.items()}, return_dtype=pl.String)
     offsets = starts.replace_strict({start: end for start, (_, end) in prefixes.items()}, return_dtype=pl.Int64)
     parts = sound_lines.select(PLACE, LINE, pl.col("text").str.slice(offsets).str.splitn(",", 3).alias("part")).unnest(
@@ -192,8 +227,10 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         "job",
         at_us=pl.col("seconds").cast(pl.Int64) * 1_000_000 + part,
         is_bad=pl.col("whole").is_null() | doubled,
+        is_long=pl.col("text").str.len_bytes() > current_limits().max_line_bytes,
     )
-    return heads.filter(~pl.col("is_bad")), _refuse_lines(heads.filter("is_bad"))
+    is_bad = pl.any_horizontal("is_bad", "is_long")
+    return heads.filter(~is_bad), _refuse_lines(heads.filter(is_bad))
 
 
 def _parse_heads(heads: pl.DataFrame, count: int) -> pl.DataFrame:

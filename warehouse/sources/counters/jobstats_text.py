@@ -23,7 +23,6 @@ from iosig.warehouse.sources.rows.rejects import RefusedRow
 BLOCK_BYTES = 16 << 20
 ENTRY = b"- job_id:"
 _TOKEN = b"job_stats:"
-_BOM = b"\xef\xbb\xbf"
 _NAMED = re.compile(rb"(?P<kind>[a-z]+)\.(?P<target>[!-<>-~]+)\.job_stats=(?:job_stats:)?[ \t]*")
 _PARAMETER = re.compile(rb"[A-Za-z][\w.@:*/,+\[\] -]*=")
 _TIME = re.compile(
@@ -79,7 +78,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield consecutive parts of a file that end at entry boundaries, each with the number of its first line."""
     line, pending = 1, b""
     with refusing_damage_after(lambda: line - 1), open_decompressed(path) as file:
-        pending = file.read(BLOCK_BYTES).removeprefix(_BOM)
+        pending = file.read(BLOCK_BYTES)
         while content := file.read(BLOCK_BYTES):
             if cut := _find_last_start(pending):
                 yield line, pending[:cut].replace(b"\r\n", b"\n")
@@ -162,7 +161,7 @@ class _Text:
                 yield Stamp(at_us)
             elif _PARAMETER.match(text):
                 self.is_among_entries, self.is_foreign = False, True
-            elif not self.is_foreign:
+            elif not self.is_foreign and not text.startswith(b"#"):
                 reason = "The line is neither an entry of job statistics, nor a header, nor a time."
                 yield number, reason, "Check for a truncated file, or two concurrent writers.", _shown(text)
 

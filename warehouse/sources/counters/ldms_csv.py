@@ -25,12 +25,14 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
 from iosig.warehouse.sources.rows.delimited import LINE, Header
 from iosig.warehouse.sources.rows.faults import Fault, sift
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import ParsedRows, build_refused_rows, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 _THREADS = 2
+_SNIFFED_LINES = 20
 _TIMES: Final = {"Time": 1e6, "Time_msec": 1e3}
 _TARGETS: Final = {"ost": "ost", "mdt": "mdt", "llite": "client"}
 _BYTES: Final = {
@@ -47,10 +49,10 @@ _ALONE = re.compile(r"(?P<start>.+?)(?P<roll>\.[0-9]+)?(?P<packed>\.(?:gz|bz2|xz
 
 
 def sniff(head: Head) -> bool:
-    """Recognize a header of store_csv, or rows with a header in a separate file."""
-    first = head.lines[0] if head.lines else ""
-    if _header(first) is not None:
+    """Recognize a header of store_csv in the first lines, or rows with a header in a separate file."""
+    if any(map(_header, head.lines[:_SNIFFED_LINES])):
         return True
+    first = head.lines[0] if head.lines else ""
     return _ROW.fullmatch(first) is not None and head.path is not None and _read_separate_header(head.path) is not None
 
 
@@ -118,6 +120,8 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
     if len(set(header.names)) < len(header.names):
         return "The header names a column more than once."
     component = None if kind is None else _TARGETS[kind]
+    used = {site_column: counts_column for counts_column, site_column in sources.items()}
+    note_fields(used | {sources[name]: column for name, column in columns.items()}, header.names)
     return _Layout(header, sources, columns, component, bool(roles["job_key"]), _TIMES[sources["time"]])
 
 
@@ -131,7 +135,7 @@ def _column(name: str) -> str | None:
 
 def _header(line: str) -> Header | None:
     """Parse a header line; None for other lines."""
-    names = [name.strip() for name in line.strip().removeprefix("\ufeff").removeprefix("#").split(",")]
+    names = [name.strip() for name in line.strip().removeprefix("#").split(",")]
     is_header = names[0] in _TIMES and "ProducerName" in names
     return Header(tuple(names), ",") if is_header else None
 
@@ -163,7 +167,7 @@ class _Pieces:
         header = _read_separate_header(self.path)
         layout = _layout(header, self.reading) if header else "The file has no header."
         self._has_any |= isinstance(layout, _Layout)
-        for block in text_blocks.blocks(self.path, BLOCK_BYTES, has_header=False):
+        for block in text_blocks.blocks(self.path, BLOCK_BYTES):
             for line, content in _parts(block):
                 header = _header(content.decode("utf-8", "replace")) if _is_header(content) else None
                 if header:
@@ -195,7 +199,7 @@ def _split_last_line(line: int, content: bytes, layout: _Layout | str) -> Iterat
 
 
 def _is_header(content: bytes) -> bool:
-    return content.startswith((b"#", b"Time", b"\xef\xbb\xbf"))
+    return content.startswith((b"#", b"Time"))
 
 
 def _parts(block: Block) -> Iterator[tuple[int, bytes]]:

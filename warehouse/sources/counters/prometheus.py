@@ -20,12 +20,15 @@ from iosig.warehouse.sources.counters.changes import CUT, Changes, pivot_points,
 from iosig.warehouse.sources.counters.exposition import Exposition, ParsedLines
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
+from iosig.warehouse.sources.rows.delimited import RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
+from iosig.warehouse.sources.rows.rejects import RefusedRow, build_refused_rows, build_reject_frame
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 _TIME = r"^#? ?([0-9]{10}(?:\.[0-9]{1,9})?|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,}[^\s]{0,6})\s*$"
+_SNIFFED_LINES = 20
+_OPEN = "The last line has no end: it may be truncated."
 _DECLARED = re.compile(r"^# (?:TYPE|HELP) [a-zA-Z_:]", re.MULTILINE)
 _VALUE = re.compile(r"[a-zA-Z_:][\w:]*\{[^\n]*\} +[-+0-9.eEINFinfaN]+(?: +[0-9.]+)?")
 
@@ -34,8 +37,8 @@ def sniff(head: Head) -> bool:
     """Recognize metrics as text, or a response of Prometheus' HTTP API."""
     if prometheus_json.is_answer(head.text):
         return True
-    lines = [line for line in head.lines if line.strip() and not re.fullmatch(_TIME, line)]
-    return bool(lines) and (bool(_DECLARED.match(lines[0])) or _VALUE.fullmatch(lines[0]) is not None)
+    lines = [line for line in head.lines if line.strip()][:_SNIFFED_LINES]
+    return any(_DECLARED.match(line) or _VALUE.fullmatch(line) for line in lines)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -45,7 +48,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         yield from prometheus_json.read(path, reading)
         return
     text = _Text(path, reading, zone)
-    for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
+    for block in text_blocks.blocks(path, BLOCK_BYTES):
         yield from text.take(block)
     yield from text.end()
 
@@ -75,7 +78,9 @@ class _Text:
 
     def take(self, block: text_blocks.Block) -> Iterator[Batch]:
         """Parse whole lines; yield the snapshots that end there."""
-        lines = text_blocks.lines(block)
+        checked = text_blocks.check_lines(block)
+        self._refused.append(checked.refused)
+        lines = self._refuse_open_line(block, checked.rows.rename({RAW: "text"}))
         # prefilter by the first character, since few lines can be times
         is_candidate = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
         stamps = lines[is_candidate.to_numpy()].with_columns(time=pl.col("text").str.extract(_TIME)).drop_nulls("time")
@@ -91,6 +96,14 @@ class _Text:
         self._number += stamps.height
         if stamps.height:
             yield from self._yield_complete(is_end=False)
+
+    def _refuse_open_line(self, block: text_blocks.Block, lines: pl.DataFrame) -> pl.DataFrame:
+        """Refuse a sample without a line end, since its value may be truncated; return the other lines."""
+        is_open = (pl.col("line") == block.first_line + block.line_count - 1) & ~pl.col("text").str.starts_with("#")
+        if block.content.endswith(b"\n"):
+            return lines
+        self._refused.append(build_refused_rows(lines.filter(is_open), _OPEN, CUT, "text"))
+        return lines.filter(~is_open)
 
     def _add(self, lines: pl.DataFrame) -> None:
         if not lines.is_empty():

@@ -63,7 +63,7 @@ _NO_WORD = ("true", "false")
 #: pattern of numbers, Booleans, objects and lists, which are never names, and are hashes only if they are integers
 _NO_NAME = r"^(?:-?[0-9][-+0-9.eE]*|true|false|[\[{](?s:.*))$"
 _NO_HASH = r"^(?:-?[0-9]*[-.+][-+0-9.eE]*|[0-9]{1,8}[eE][-+0-9]{0,5}|true|false|[\[{](?s:.*))$"
-_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
+_FIRST = re.compile(rb"[ \t]*\[[ \t]*\r?\n")
 _BLANK = b" \t\r\n"
 _REMEDY = "Take the line out, or trace again."
 

@@ -14,17 +14,19 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 _NAME = re.compile(r".+\.pfw(?:\.gz)?", re.S)
-_BLANK = " \t\r\n[\ufeff"
+_BLANK = " \t\r\n["
 _MEMBERS = ('"name"', '"cat"', '"pid"', '"tid"', '"ph"')
 _PHASE = re.compile(r'"ph"\s*:\s*(?:"[XMC]"|[1-4]\b)')
-_MAX_SNIFFED_FILES = 8
+_MAX_SNIFFED_FILES, _SNIFFED_LINES = 8, 20
 
 
 def sniff(head: Head) -> bool:
-    """Recognize a DFTracer event in the first line after a bracket."""
-    first = next((line for line in head.lines if line.strip(_BLANK)), "").lstrip(_BLANK)
-    has_all = first.startswith("{") and all(member in first for member in _MEMBERS)
-    return has_all and _PHASE.search(first) is not None
+    """Recognize a DFTracer event in the first lines."""
+    return any(map(_is_event, [line.lstrip(_BLANK) for line in head.lines[:_SNIFFED_LINES]]))
+
+
+def _is_event(line: str) -> bool:
+    return line.startswith("{") and all(member in line for member in _MEMBERS) and _PHASE.search(line) is not None
 
 
 def owns(folder: Path) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def sniff(head: Head) -> bool:
     """Recognize a table with all mandatory columns of request events."""
     if head.start.startswith(PARQUET_MAGIC):
         return head.path is not None and set(event_rows.REQUIRED) <= set(tables.parquet_names(head.path))
-    return set(event_rows.REQUIRED) <= tables.parse_names(head.lines)
+    return tables.has_header(head.lines, event_rows.REQUIRED)
 
 
 # ---- pieces in table order

@@ -1,8 +1,9 @@
-"""Open plain or compressed inputs; compression is recognized by content, never by name."""
+"""Open plain or compressed inputs; compression and encoding are recognized by content, never by name."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import errno
 import gzip
 import hashlib
@@ -26,9 +27,21 @@ from iosig.warehouse.sources.protocol import HEAD_BYTES, PARQUET_MAGIC, Head
 
 _CHUNK_BYTES = 1 << 20
 _MAX_SHOWN_BYTES = 4000
+#: minimum size of a repeated half of a file [B]; short ones may be equal by chance
+_MIN_DOUBLED_BYTES = 64
 #: decompressed size that is always allowed, in addition to the expansion limit [B]
 _FREE_BYTES = 64 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+#: byte order marks at the start of text -> its encoding; UTF-32 is first, since its mark starts with that of UTF-16
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF8: "utf-8",
+}
+#: byte that is not UTF-8, in place of an incomplete character at the end of a text
+_NO_TEXT = b"\xff"
 
 
 def compression(path: Path) -> str | None:
@@ -112,11 +125,58 @@ class _BoundedStream(io.RawIOBase):
         return count
 
 
+class _Utf8Stream(io.RawIOBase):
+    """Text of another encoding as UTF-8; an incomplete last character becomes a byte that is not text."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("surrogatepass")
+        self._text, self._is_end = b"", False
+
+    def readable(self) -> bool:
+        """Report the stream as readable, as `io.BufferedReader` requires."""
+        return True
+
+    def close(self) -> None:
+        """Close the stream and the underlying file."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read UTF-8; raise ValueError if the content is not of the encoding."""
+        while not self._text and not self._is_end:
+            content = self._file.read(_CHUNK_BYTES)
+            self._is_end = not content
+            self._text = self._decoder.decode(content).encode("utf-8", "surrogatepass")
+            if self._is_end and self._decoder.getstate()[0]:
+                self._text = _NO_TEXT
+        count = min(len(buffer), len(self._text))
+        buffer[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+
 def open_decompressed(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Reading raises InputRefused beyond the expansion limit of the file's size plus 64 MiB.
+    Text with a byte order mark is read as UTF-8 without the mark. Reading raises InputRefused beyond the expansion
+    limit of the file's size plus 64 MiB.
     """
+    file = cast(io.BufferedReader, _open_bytes(path))
+    try:
+        start = file.peek(len(codecs.BOM_UTF32_LE))
+    except BaseException:
+        file.close()
+        raise
+    mark = next((mark for mark in _MARKS if start.startswith(mark)), b"")
+    # two stray bytes may look like the mark of UTF-16, in which every ASCII character has a zero byte
+    if mark != codecs.BOM_UTF8 and b"\0" not in start:
+        return file
+    file.read(len(mark))
+    if not mark or mark == codecs.BOM_UTF8:
+        return file
+    return io.BufferedReader(_Utf8Stream(file, _MARKS[mark]), _CHUNK_BYTES)
+
+
+def _open_bytes(path: Path) -> IO[bytes]:
     kind = compression(path)
     if kind is None:
         return path.open("rb")
@@ -195,6 +255,19 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
     return Head(path.name, start, columns or {}, path)
 
 
+def refuse_doubled(path: Path) -> None:
+    """Raise InputRefused for a file whose second half repeats the first, as when a file is appended to itself."""
+    half, remainder = divmod(path.stat().st_size, 2)
+    if remainder or half < _MIN_DOUBLED_BYTES:
+        return
+    with path.open("rb") as first, path.open("rb") as second:
+        second.seek(half)
+        while content := second.read(_CHUNK_BYTES):
+            if first.read(len(content)) != content:
+                return
+    raise InputRefused("The file has the same content twice, one after the other.", "Land a single copy of it.")
+
+
 def file_size(path: Path) -> int | None:
     """Return the size of a file [B]; None if the path is not a file or its status is unreadable."""
     with suppress(OSError):
@@ -259,6 +332,12 @@ class CutLine(str):
     __slots__ = ()
 
 
+class OpenLine(str):
+    """The last line of a text that does not end with a line end."""
+
+    __slots__ = ()
+
+
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number from 1, text, raw) for each line of a text file, plain or compressed; see `read_lines`.
 
@@ -273,8 +352,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
 def read_lines(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number, text, raw) for each line of an open file; text is None if it is not UTF-8.
 
-    Line ends are CR LF or LF. For a line beyond the length limit, raw is its start, a `CutLine`, and text is None.
-    Raises InputRefused for a file that consists almost entirely of empty lines.
+    Line ends are CR LF or LF; a last line without one is an `OpenLine`. For a line beyond the length limit, raw is its
+    start, a `CutLine`, and text is None. Raises InputRefused for a file that consists almost entirely of empty lines.
     """
     count, empty_count, max_line_bytes, max_empty = (
         0,
@@ -297,10 +376,9 @@ def read_lines(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str 
                 line = file.readline(max_line_bytes)
             continue
         stripped = line.rstrip(b"\r\n")
-        if number == 1:
-            stripped = stripped.removeprefix(b"\xef\xbb\xbf")
         try:
             text = stripped.decode("utf-8")
+            text = text if line.endswith(b"\n") else OpenLine(text)
             yield number, None if "\x00" in text else text, text
         except UnicodeDecodeError:
             yield number, None, stripped.decode("utf-8", "backslashreplace")

@@ -49,6 +49,7 @@ _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _NUMBER_PATTERN = re.compile(_NUMBER)
 _HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 _HEADER_KEYS = frozenset({"UnixStartTime", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "TimeZoneString"})
+_SNIFFED_LINES = 20
 _MAX_SECONDS = 10_000_000_000
 _MAX_SHOWN_CHARS = 60
 
@@ -63,13 +64,16 @@ def _header(comments: list[str]) -> dict[str, str]:
 
 
 def sniff(head: Head) -> bool:
-    """Recognize 18 numbers in the first line that is not a comment, or a header of SWF comments."""
+    """Recognize 18 numbers in most of the first lines that are not comments, or a header of SWF comments."""
     lines = [line.strip() for line in head.lines if line.strip()]
-    first = next((line for line in lines if not line.startswith(";")), None)
-    if first is None:
+    records = [line.split() for line in lines if not line.startswith((";", "#"))][:_SNIFFED_LINES]
+    if not records:
         return bool(_HEADER_KEYS & _header(lines).keys())
-    cells = first.split()
-    return len(cells) == len(FIELDS) and all(_NUMBER_PATTERN.fullmatch(cell) for cell in cells)
+    return 2 * sum(map(_is_record, records)) > len(records)
+
+
+def _is_record(cells: list[str]) -> bool:
+    return len(cells) == len(FIELDS) and all(map(_NUMBER_PATTERN.fullmatch, cells))
 
 
 def _start_s(header: Mapping[str, str]) -> float:

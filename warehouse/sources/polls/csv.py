@@ -18,8 +18,8 @@ _THREADS = 2
 
 
 def sniff(head: Head) -> bool:
-    """Recognize the mandatory poll columns in the first line."""
-    return {head.columns.get(name, name) for name in polls.REQUIRED} <= tables.parse_names(head.lines)
+    """Recognize a header with the mandatory poll columns in the first lines."""
+    return tables.has_header(head.lines, [head.columns.get(name, name) for name in polls.REQUIRED])
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

@@ -47,6 +47,8 @@ _FETCHED_ROWS = 100_000
 LATEST_INSTANTS = 100_000
 #: value below any TS_ID
 _BEFORE_ALL = -(1 << 63)
+#: size of the header of an SQLite file [B]; size of a page [B] that the header states as 1
+_HEADER_BYTES, _MAX_PAGE_BYTES = 100, 65536
 REMEDY = "Check that the LMT database is complete and readable."
 _NEEDED = {
     "OST_DATA": ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"),
@@ -326,6 +328,7 @@ def connect(engine: sa.Engine) -> Iterator[sa.Connection]:
 def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
     with plain_file(path) as plain:
+        _refuse_truncated(plain)
         # With `immutable`, SQLite writes no files next to the input, whether it is locked or not.
         address = sqlite_uri(plain, mode="ro", immutable=1)
         engine = sa.create_engine("sqlite://", creator=lambda: _open_sqlite(address))
@@ -334,6 +337,20 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
             check_tables(connection)
             instants = read_instants(connection, find_zone(connection, reading))
             yield from _batches(connection, reading, instants, {}, _BEFORE_ALL)
+
+
+def _refuse_truncated(path: Path) -> None:
+    """Raise InputRefused for a database with fewer bytes than its header states; SQLite ignores an incomplete page."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_count, changed, counted = (int.from_bytes(header[start : start + 4], "big") for start in (28, 24, 92))
+    expected = page_count * (_MAX_PAGE_BYTES if page_bytes == 1 else page_bytes)
+    # old versions of SQLite do not update the number of pages
+    if changed == counted and path.stat().st_size < expected:
+        raise InputRefused(
+            f"The database is truncated: it has {path.stat().st_size:,} of {expected:,} bytes.", "Fetch it again."
+        )
 
 
 def _open_sqlite(address: str) -> sqlite3.Connection:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +40,12 @@ _METRICS: Final = {
 _STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
 #: pattern of the start of an archive's entry
 _IN_ARCHIVE = re.compile(rb"\0\s*Legend:\s+1:\s*\S+\|")
+_SNIFFED_LINES = 20
+_KEY = re.compile(r"1:\s*\S+\|")
 _ENTRY = r"^([0-9]+): ?(\S+)$"
 _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
+#: number, or a text for a missing one
+_CELL = r"^(?i:[0-9]+(?:\.[0-9]+)?|null|nan|n/?a|none|-)$"
 _REMEDY = "Check for a truncated file. If cells have units, query raw numbers (--raw)."
 #: mark that is appended to a last line without a line end
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -50,8 +55,8 @@ def sniff(head: Head) -> bool:
     """Recognize a query's legend at the start, or in an archive."""
     if is_tar(head.start):
         return _IN_ARCHIVE.search(head.start) is not None
-    lines = [line.strip() for line in head.lines if line.strip()]
-    return bool(lines) and lines[0] == _LEGEND and re.match(r"1:\s*\S+\|", "".join(lines[1:2])) is not None
+    lines = [line.strip() for line in head.lines if line.strip()][:_SNIFFED_LINES]
+    return any(first == _LEGEND and _KEY.match(second) for first, second in pairwise(lines))
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -80,7 +85,8 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
     waiting: list[pl.DataFrame] = []
     byte_count = 0
     for block in _blocks(path):
-        text = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
+        # comments become empty lines
+        text = pl.col("text").str.replace(r"^#.*$", "").str.replace_all(r"\s+", " ").str.strip_chars()
         lines = text_blocks.lines(block).with_columns(text)
         if not block.content.endswith(b"\n"):
             is_last = pl.col(LINE) == pl.col(LINE).max()
@@ -100,7 +106,7 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
 def _blocks(path: Path) -> Iterator[Block]:
     """Yield the text of a file, or of the entries of an archive in order."""
     if not is_tar(read_head(path).start):
-        yield from text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
+        yield from text_blocks.blocks(path, BLOCK_BYTES)
         return
     line = 1
     with refusing_damage(), open_decompressed(path) as file:
@@ -169,7 +175,9 @@ class _Query:
             place=pl.int_ranges(pl.col("begin"), pl.col("begin") + pl.col("cells").list.len())
         )
         values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
-        wide = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
+        wide = _wide(
+            values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False).fill_nan(None) / interval_s)
+        )
         validated = validate_rows(POLLS, wide.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
         refused = pl.concat([self.refused, timed.refused, validated.refused])
         return ParsedRows(validated.rows.select(*POLLS.column_names, LINE), refused)
@@ -219,7 +227,7 @@ def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         (pl.col("date") + "T" + pl.col("clock")).alias("time"),
         pl.col("cells").str.split(" "),
     )
-    is_number = pl.col("cells").list.eval(pl.element().str.contains(r"^(?:[0-9]+(?:\.[0-9]+)?|null)$")).list.all()
+    is_number = pl.col("cells").list.eval(pl.element().str.contains(_CELL)).list.all()
     is_late = pl.col("row") <= pl.col("row").shift().over("section")
     parted = sift(
         rows,

@@ -15,8 +15,15 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_contract_faults, build_number_fault, sift
-from iosig.warehouse.sources.rows.rejects import ParsedRows, reject_batches
+from iosig.warehouse.sources.rows.faults import (
+    NOTED,
+    Fault,
+    blank_missing,
+    build_contract_faults,
+    build_number_fault,
+    sift,
+)
+from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, reject_batches
 from iosig.warehouse.sources.rows.tables import text
 
 UInts = npt.NDArray[np.uint64]
@@ -130,26 +137,27 @@ def _faults(times: pl.DataFrame, number_columns: Collection[str]) -> list[Fault]
 def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.Float64).alias(name)
-    return pl.col(name).cast(pl.Float64, strict=False)
+    return pl.col(name).cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Fault]]:
     """Convert a table's columns, which have iosig's names and any type, to those of `polls`.
 
-    `rows` also have `line`, and `raw` if refused rows are to contain it. Returns the rows, with NULL for a missing
-    `interval_s`, and the checks that separate good rows from refused ones.
+    `rows` also have `line`, and `raw` if refused rows are to contain it. Returns the rows, with NULL for missing
+    numbers (an empty cell, NaN), and the checks that separate good rows from refused ones.
     """
     number_columns = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
-    is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
+    numbers = rows.select(_number_column(rows, name) for name in NUMBERS)
+    is_missing = pl.any_horizontal(numbers[name].is_null() for name in REQUIRED[2:])
     times = _parse_instants(rows, rows.select(filesystem.alias("filesystem")).to_series(), reading)
     frame = rows.select(
         *times.get_columns(),
         filesystem.alias("filesystem"),
         text(rows, "controller").alias("controller"),
-        *(_number_column(rows, name) for name in NUMBERS),
+        *numbers.get_columns(),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
-        *(pl.col(name).alias(_GIVEN + name) for name in number_columns),
+        *(blank_missing(rows[name], numbers[name]).alias(_GIVEN + name) for name in number_columns),
         pl.col(LINE, RAW) if RAW in rows.columns else pl.col(LINE),
     )
     return frame, _faults(times, number_columns)
@@ -280,6 +288,16 @@ def _fill_piece(piece: ParsedRows, steps: pl.DataFrame, *, is_again: bool) -> It
     yield from ParsedRows(checked.rows, faulty).batches(POLLS)
 
 
+def _refuse_single_instant(refused: pl.DataFrame) -> InputRefused:
+    """Build the refusal of polls of one instant; refused: the first refused row, which is the cause if there is one."""
+    if refused.is_empty():
+        return InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")
+    line, reason, remedy, _ = refused.row(0)
+    return InputRefused(
+        f"Line {line}: {reason} The polls that can be read are of one instant, so their interval is unknown.", remedy
+    )
+
+
 def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | None = None) -> Iterator[Batch]:
     """Fill the interval of every poll, and yield the batches.
 
@@ -293,7 +311,9 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
     waiting: list[_PendingPiece] = []
     pending_indices: set[int] = set()
     held_count = yielded_count = 0
+    refused = REJECT_SCHEMA.to_frame()
     for index, piece in enumerate(read()):
+        refused = piece.refused.head(1) if refused.is_empty() else refused
         if piece.rows.is_empty():
             # yield refused rows at once, since they may be millions
             yield from reject_batches(piece.refused)
@@ -310,7 +330,7 @@ def fill_intervals(read: Callable[[], Iterator[ParsedRows]], held_rows: int | No
             waiting.append(_PendingPiece.from_piece(ParsedRows(piece.rows.clear(), piece.refused)))
     intervals = steps.intervals()
     if waiting and not yielded_count and intervals["step"].null_count() == intervals.height:
-        raise InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")
+        raise _refuse_single_instant(refused)
     while waiting:
         yield from _fill_piece(waiting.pop(0).restore(), intervals, is_again=False)
     if pending_indices:

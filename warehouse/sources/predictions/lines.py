@@ -266,7 +266,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             number += 1
             if len(line) > longest:
                 raise InputRefused(f"Line {number} is longer than limits.max_line_bytes, {longest:,}.", _REMEDY)
-            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            yield number, line
 
 
 def _batches(

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, build_calls, check_count, split_texts
 from iosig.warehouse.sources.recorder.files import Files
 
 #: maximum size of a piece of text [B]
 PIECE_BYTES = 32 << 20
-_NO_CALL = "The line is not in recorder2text's format."
+_NO_CALL = "The line is not in recorder2text's format, or longer than limits.max_line_bytes."
 _REMEDY = "Convert the trace again; the line is skipped, so the rank is incomplete."
 _MAX_LEVEL = 255
 
@@ -67,7 +68,8 @@ def parse_rank(rank: int, content: bytes) -> Rank:
     for piece in _pieces(content):
         lines = _lines(piece)
         fields = _fields(lines, first)
-        is_call = pl.all_horizontal(pl.exclude("line").is_not_null())
+        is_text = (lines.str.len_bytes() <= current_limits().max_line_bytes) & ~lines.str.contains("\0", literal=True)
+        is_call = pl.all_horizontal(pl.exclude("line").is_not_null()) & is_text
         pieces.append(fields.filter(is_call))
         refused.append(_refuse_lines(rank, fields.filter(~is_call), lines, first))
         first += lines.len()

@@ -24,7 +24,7 @@ _REMEDY = "Land the file as the page of `iosig verify-classes` saved it."
 
 def sniff(head: Head) -> bool:
     """Recognize a header with all columns of reviews."""
-    return set(COLUMNS) <= tables.parse_names(head.lines)
+    return tables.has_header(head.lines, COLUMNS)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

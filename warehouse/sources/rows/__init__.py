@@ -5,6 +5,7 @@
 - `documents` (`MalformedError`, `text`, `flag`): Type checks of JSON values.
 - `engine` (`InputDatabase`): A DuckDB connection for one input, which parses many lines at once and sorts on disk.
 - `faults` (`sift`, `validate_rows`, `Fault`): Row checks, each with a reason and a remedy.
+- `field_use` (`record_fields`, `note_fields`): Fields that readers take and ignore.
 - `json_items` (`items`): Streams the items of a long JSON list.
 - `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that applies to it.
 - `rejects` (`ParsedRows`, `build_refused_rows`, `rejects`): Refused rows with line, reason and remedy.

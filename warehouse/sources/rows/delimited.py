@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -16,6 +16,10 @@ RAW = "raw"
 DELIMITERS = (",", ";", "\t", "|")
 #: special delimiter: split at runs of white space, and ignore quotes
 WHITE_SPACE = " "
+#: start of a comment, which is skipped unless it has the number of cells of a row
+COMMENT = "#"
+#: maximum number of lines up to the header
+MAX_HEADER_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,21 @@ class Header:
 
 def parse_header(line: str) -> Header:
     """Parse a header line with the delimiter that yields the most columns."""
-    text = line.removeprefix("\ufeff").rstrip("\r\n")
+    text = line.rstrip("\r\n")
     return max((Header(names_in(text, mark), mark) for mark in DELIMITERS), key=lambda header: len(header.names))
+
+
+def find_header(lines: Sequence[str], is_header: Callable[[Header], bool]) -> tuple[int, Header]:
+    """Find the header in the first lines of a text, and the number of its line.
+
+    Comments and lines of other programs may precede it. Without any, the first line that is neither empty nor a comment
+    counts as the header.
+    """
+    headers = [parse_header(line) for line in lines[:MAX_HEADER_LINES]]
+    found = next((number for number, header in enumerate(headers, start=1) if is_header(header)), 0)
+    is_text = (bool(line.strip()) and not line.startswith(COMMENT) for line in lines)
+    number = found or next((number for number, is_first in enumerate(is_text, start=1) if is_first), 1)
+    return number, headers[number - 1] if len(headers) >= number else parse_header("")
 
 
 def names_in(line: str, delimiter: str) -> tuple[str, ...]:
@@ -76,6 +93,7 @@ def split_lines(
 
 def _refuse_widths(lines: pl.DataFrame, width: int) -> pl.DataFrame:
     """Refuse lines (`line`, `raw`, `count` of cells); all lines with the same count get the same reason."""
+    lines = lines.filter(~pl.col(RAW).str.starts_with(COMMENT)) if lines.height else lines
     if lines.is_empty():
         return build_reject_frame([])
     counts = lines["count"].unique()

@@ -12,6 +12,8 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, as_text, build_refused_rows
 
 MAX_SHOWN_CHARS = 60
+#: texts that programs write for a number that was not measured, in lower case
+MISSING = ("nan", "-nan", "na", "n/a", "<na>", "null", "none", "nil", "-", "\\n")
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
 _SENTENCES = {
     "not_null": ("The {column} is missing.", "Fill the cell at its source."),
@@ -58,6 +60,18 @@ def build_number_fault(raw_column: str, column: str) -> Fault:
         pl.format("`{}` is not a number; the column is {}.", text, pl.lit(column)),
         "Write numbers with a point and without separators or units.",
     )
+
+
+def blank_missing(cells: pl.Series, numbers: pl.Series) -> pl.Series:
+    """Replace texts that stand for a missing number (`NaN`, `NULL`, `-`) by NULL.
+
+    numbers: the numbers that the cells were parsed to, NULL for NaN.
+    """
+    is_odd = numbers.is_null() & cells.is_not_null()
+    if not is_odd.any():
+        return cells
+    texts = cells.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase()
+    return cells.set(is_odd & texts.is_in(MISSING).fill_null(False), None)
 
 
 def _has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.warehouse.sources.files.opening import text_lines
+from iosig.warehouse.sources.files.opening import OpenLine, text_lines
 from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 
 #: maximum number of lines per block; maximum number of characters per block
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
+_CUT = "Check for a truncated file; the complete log ends with a line end."
 _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 
 
 def blocks(path: Path, header_number: Callable[[str], int | None] | None = None) -> Iterator[ParsedRows]:
-    """Yield the lines of a text file in blocks, without empty lines and header lines.
+    """Yield the lines of a text file in blocks, without empty lines, comments (`#`) and header lines.
 
     Rows have the columns `line`, `header` (the number of the last header line above, NULL if there was none) and
-    `raw`. `header_number` returns the number of a header line, and None for other lines. Raises InputRefused, after
+    `raw`. `header_number` returns the number of a header line, and None for other lines. A last line without a line end
+    is refused, since its last field may be truncated. Raises InputRefused, after
     the lines before the damage, for a damaged compressed file.
     """
     header: int | None = None
@@ -30,8 +32,12 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
         size += len(raw)
         if text is None:
             refused.append(refuse_non_text(number, raw))
+        elif text.startswith("#"):
+            continue
         elif header_number is not None and (new_header := header_number(text)) is not None:
             header = new_header
+        elif isinstance(text, OpenLine) and text.strip():
+            refused.append((number, "The last line has no end: it may be truncated.", _CUT, text))
         elif text and not text.isspace():
             lines.append((number, header, text))
         if len(lines) + len(refused) >= BLOCK_LINES or size >= _BLOCK_CHARS:

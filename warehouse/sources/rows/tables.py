@@ -8,10 +8,13 @@ Rows from Parquet come without `raw` first. If `Read` would refuse one, it retur
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +25,16 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.rows import text_blocks
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, parse_header, require_single
+from iosig.warehouse.sources.rows.delimited import (
+    LINE,
+    MAX_HEADER_LINES,
+    RAW,
+    Header,
+    find_header,
+    parse_header,
+    require_single,
+)
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import ParsedRows
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -64,6 +76,7 @@ def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> I
     with refusing_parquet_damage():
         table = scan_parquet(path)
         columns = locate(table.collect_schema().names())
+        _note(columns, table.collect_schema().names())
         used = table.select(pl.col(source_name).alias(column) for column, source_name in columns.items())
         height = table.select(pl.len()).collect().item()
         _require_short_cells(path, columns.values())
@@ -77,6 +90,10 @@ def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> I
                 parsed = read(lined.with_columns(shown.to_series().alias(RAW)))
         if parsed is not None:
             yield parsed
+
+
+def _note(columns: Mapping[str, str], names: Iterable[str]) -> None:
+    note_fields({source_name: column for column, source_name in columns.items()}, names)
 
 
 def _require_short_cells(path: Path, names: Collection[str]) -> None:
@@ -97,9 +114,13 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
 # ---- delimited text
 
 
-def parse_names(start: Sequence[str]) -> set[str]:
-    """Return the column names in the first line of the text."""
-    return set(parse_header(start[0] if start else "").names)
+def has_header(lines: Sequence[str], names: Collection[str]) -> bool:
+    """Return whether one of the first lines names all of these columns."""
+    # parsing lines takes longer than searching them
+    if not any(all(name in line for name in names) for line in lines[:MAX_HEADER_LINES]):
+        return False
+    header = find_header(lines, lambda header: set(names) <= set(header.names))[1]
+    return set(names) <= set(header.names)
 
 
 def text_pieces(
@@ -107,18 +128,54 @@ def text_pieces(
 ) -> Iterator[ParsedRows]:
     """Yield the rows of a text file with a header, block by block; malformed lines are refused individually.
 
-    thread_count: number of blocks that are read ahead, each in its own thread; requires a stateless `read`.
+    A later header, as in concatenated files, applies to the lines after it. thread_count: number of blocks that are
+    read ahead, each in its own thread; requires a stateless `read`.
     """
-    header = text_blocks.read_header(path)
+    sections, piece = _sections(path, locate, block_bytes), partial(_piece, read=read)
+    yield from (
+        (parsed for _, parsed in read_ahead(piece, sections, thread_count)) if thread_count else map(piece, sections)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Lines under one header; columns: maps iosig's column names to the header's."""
+
+    block: Block
+    header: Header
+    columns: dict[str, str]
+
+
+def _sections(path: Path, locate: Locate, block_bytes: int) -> Iterator[_Section]:
+    """Yield the lines under each header in blocks; lines before the first one are refused, except comments."""
+
+    def is_header(header: Header) -> bool:
+        with suppress(InputRefused):
+            locate(header.names)
+            return True
+        return False
+
+    number, header = text_blocks.read_header(path, is_header)
     columns = locate(header.names)
     require_single(header, columns)
-    piece = partial(_piece, header=header, columns=columns, read=read)
-    blocks = text_blocks.blocks(path, block_bytes)
-    yield from (parsed for _, parsed in read_ahead(piece, blocks, thread_count)) if thread_count else map(piece, blocks)
+    _note(columns, header.names)
+    # these lines have other fields than the header
+    for block in islice(text_blocks.blocks(path, 1), number - 1):
+        yield _Section(block, header, columns)
+    names = sorted((name.encode() for name in columns.values()), key=len, reverse=True)
+    for block in text_blocks.blocks(path, block_bytes, skipped_line_count=number):
+        for part, line in text_blocks.split_at(block, names, lambda line: is_header(parse_header(line))):
+            if line is not None:
+                header = parse_header(line)
+                columns = locate(header.names)
+                require_single(header, columns)
+                _note(columns, header.names)
+            elif part.line_count:
+                yield _Section(part, header, columns)
 
 
-def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) -> ParsedRows:
-    cells = text_blocks.cells(block, header, columns)
+def _piece(section: _Section, read: Read) -> ParsedRows:
+    cells = text_blocks.cells(section.block, section.header, section.columns)
     parsed = read(cells.rows)
     if parsed is None:
         raise ValueError("rows must be read with their raw text")

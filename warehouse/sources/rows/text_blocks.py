@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
@@ -14,7 +15,7 @@ import polars as pl
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import open_decompressed, read_lines, refusing_damage, refusing_damage_after
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, parse_header, split_lines
+from iosig.warehouse.sources.rows.delimited import LINE, MAX_HEADER_LINES, RAW, Header, find_header, split_lines
 from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 
 #: maximum size of a block [B]
@@ -23,7 +24,6 @@ BLOCK_BYTES = 16 << 20
 _FIRST_BYTES, _MAX_LINES = 1 << 20, 125_000
 #: ASCII white space without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,26 @@ class Block:
     content: bytes
 
 
-def read_header(path: Path) -> Header:
-    """Read the header line of a plain or compressed file."""
+def read_header(path: Path, is_header: Callable[[Header], bool]) -> tuple[int, Header]:
+    """Read the header of a plain or compressed file, and the number of its line; see `delimited.find_header`."""
     with refusing_damage(), open_decompressed(path) as file:
-        line = file.readline(current_limits().max_line_bytes)
-    return parse_header(line.removeprefix(_BOM).decode("utf-8", "replace"))
+        starts = list(islice(iter(lambda: file.readline(current_limits().max_line_bytes), b""), MAX_HEADER_LINES))
+    return find_header([start.decode("utf-8", "replace") for start in starts], is_header)
 
 
-def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = True) -> Iterator[Block]:
-    """Yield the lines after the header in blocks.
+def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, skipped_line_count: int = 0) -> Iterator[Block]:
+    """Yield the lines after the skipped ones in blocks.
 
     Memory grows with the number of lines more than with their length, so blocks of short lines have fewer bytes.
     """
-    first, size = 1 + has_header, min(block_bytes, _FIRST_BYTES)
+    first, size = 1 + skipped_line_count, min(block_bytes, _FIRST_BYTES)
     with (
         refusing_damage_after(lambda: first - 1),
         open_decompressed(path) as raw,
         io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered,
     ):
         file = cast(IO[bytes], buffered)
-        if has_header:
+        for _ in range(skipped_line_count):
             _read_rest(file)
         while content := _whole_lines(file, size):
             count = content.count(b"\n") + (not content.endswith(b"\n"))
@@ -69,19 +69,39 @@ def _whole_lines(file: IO[bytes], size: int) -> bytes:
     return content if not content or content.endswith(b"\n") else content + _read_rest(file)
 
 
+def split_at(
+    block: Block, names: Sequence[bytes], is_header: Callable[[str], bool]
+) -> Iterator[tuple[Block, str | None]]:
+    """Yield the lines of a block between headers, each with None, and each header as its text with an empty block.
+
+    Only lines that contain all `names` are tested.
+    """
+    content, line, start = block.content, block.first_line, 0
+    # a name that no row contains is found fastest
+    name = next((name for name in names if name not in content), names[0])
+    place = content.find(name)
+    while place >= 0:
+        begin, end = content.rfind(b"\n", 0, place) + 1, content.find(b"\n", place) + 1 or len(content)
+        text = content[begin:end].decode("utf-8", "replace")
+        if all(other in content[begin:end] for other in names) and is_header(text):
+            count = content.count(b"\n", start, begin)
+            yield Block(line, count, content[start:begin]), None
+            yield Block(line + count, 0, b""), text
+            line, start = line + count + 1, end
+        place = content.find(name, end)
+    yield Block(line, block.line_count - (line - block.first_line), content[start:]), None
+
+
 def lines(block: Block) -> pl.DataFrame:
     """Split a block into lines (`line` and `text`), without their ends."""
     content, frame = block.content, None
-    if block.first_line > 1 or not content.startswith(_BOM):
-        with suppress(pl.exceptions.PolarsError):
-            # use a delimiter that no line contains; the reader skips empty lines in a one-column table
-            frame = pl.read_csv(
-                content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
-            )
-            # one chunk: `pl.format` of Polars 2.1 panics on strings if a filter emptied the first of several chunks
-            frame = frame.rechunk()
+    with suppress(pl.exceptions.PolarsError):
+        # use a delimiter that no line contains; the reader skips empty lines in a one-column table
+        frame = pl.read_csv(content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String})
+        # one chunk: `pl.format` of Polars 2.1 panics on strings if a filter emptied the first of several chunks
+        frame = frame.rechunk()
     if frame is None or frame.height != block.line_count or b"\r" in content or frame["text"].has_nulls():
-        text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
+        text = content.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
         frame = pl.Series("text", [text]).str.split("\n").explode().to_frame()
     last = block.first_line + frame.height
     return frame.select(pl.int_range(block.first_line, last, dtype=pl.Int64).alias(LINE), "text")
@@ -100,14 +120,14 @@ def _read_rest(file: IO[bytes]) -> bytes:
 
 def cells(block: Block, header: Header, columns: Mapping[str, str]) -> ParsedRows:
     """Split a block into cells as `delimited.split_lines` does; refuse non-text lines individually."""
-    checked = _check_lines(block)
+    checked = check_lines(block)
     has_white_space = not block.content.isascii() or any(mark in block.content for mark in _WHITE_SPACE)
     split = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
     return ParsedRows(split.rows, pl.concat([split.refused, checked.refused]).sort(LINE))
 
 
-def _check_lines(block: Block) -> ParsedRows:
-    """Return the non-empty lines of a block (`line`, `raw`), and refuse those that are not text."""
+def check_lines(block: Block) -> ParsedRows:
+    """Return the non-empty lines of a block (`line`, `raw`); refuse those that are not text or exceed the limit."""
     content, limits = block.content, current_limits()
     if b"\x00" not in content and (content.isascii() or _is_utf8(content)):
         all_lines = lines(block).rename({"text": RAW})

@@ -19,8 +19,9 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import counters, text_blocks, times as job_times
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, names_in
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_number_fault, sift, validate_rows
+from iosig.warehouse.sources.rows.delimited import COMMENT, LINE, MAX_HEADER_LINES, RAW, Header, names_in
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, blank_missing, build_number_fault, sift, validate_rows
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import ParsedRows, reject_batches
 
 VALUES = ("counter", "rate", "volume")
@@ -61,11 +62,11 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Column names, delimiter, header and measured columns of the text."""
+    """Column names, delimiter, number of the header's line (0: none) and measured columns of the text."""
 
     names: tuple[str, ...]
     delimiter: str
-    has_header: bool
+    header_line: int
     time: str
     measures: tuple[_Measure, ...]
 
@@ -90,28 +91,29 @@ def _is_header(names: tuple[str, ...]) -> bool:
 
 def sniff(head: Head) -> bool:
     """Recognize a header of series, or lines that consist of a time and a number."""
-    lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
-    if lines and any(_is_header(names_in(lines[0], mark)) for mark in _DELIMITERS):
+    lines = [line for line in head.lines if line.strip() and not line.startswith(COMMENT)][:_SNIFFED_LINES]
+    if any(_is_header(names_in(line, mark)) for line in lines for mark in _DELIMITERS):
         return True
     return len(lines) >= _MIN_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
 
 
-def _parse_header(line: str, reading: Reading) -> _Layout | None:
+def _parse_header(line: str, number: int, reading: Reading) -> _Layout | None:
     column_names = {site_name: column for column, site_name in reading.columns.items()}
     for delimiter in _DELIMITERS:
-        header_names = [column_names.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
+        header_names = [column_names.get(name, name) for name in names_in(line, delimiter)]
         # Rename unknown columns, which are ignored and may have repeated names.
         names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(header_names))
         if not _is_header(names):
             continue
         if len(set(names)) < len(names):
             raise InputRefused("The header names a column more than once.", "Rename or drop the other column.")
+        note_fields({name: name for name in _KNOWN}, header_names)
         counted = "volume" if reading.value == "volume" else "counter"
         measures = [_Measure(name, _RATES[name], "rate") for name in names if name in _RATES]
         directions = {measure.direction for measure in measures}
         counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in directions]
         measures += [_Measure(name, _BYTES[name], counted) for name in counters_there]
-        return _Layout(names, delimiter, True, next(name for name in _TIMES if name in names), tuple(measures))
+        return _Layout(names, delimiter, number, next(name for name in _TIMES if name in names), tuple(measures))
     return None
 
 
@@ -119,11 +121,11 @@ def _layout(path: Path, reading: Reading) -> _Layout:
     for value, choices in ((reading.value, VALUES), (reading.direction, DIRECTIONS)):
         if value is not None and value not in choices:
             raise UsageError(f"{value!r} is not one of {', '.join(choices)}.")
-    lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
+    lines = read_head(path).lines
     first = next((line for line in lines if line.strip()), "")
-    header_layout = _parse_header(lines[0] if lines else "", reading)
-    if header_layout is not None:
-        return header_layout
+    for number, line in enumerate(lines[:MAX_HEADER_LINES], start=1):
+        if layout := _parse_header(line, number, reading):
+            return layout
     counts = {mark: sum(form.fullmatch(line) is not None for line in lines) for mark, form in _BARE.items()}
     delimiter = max(counts, key=lambda mark: counts[mark])
     if not counts[delimiter]:
@@ -132,9 +134,7 @@ def _layout(path: Path, reading: Reading) -> _Layout:
             "Use two columns, time and bytes, or a header such as time_s and read_bytes_per_s.",
         )
     direction = reading.direction or find_direction(path.name)
-    return _Layout(
-        ("time", "value"), delimiter, False, "time", (_Measure("value", direction, reading.value or "counter"),)
-    )
+    return _Layout(("time", "value"), delimiter, 0, "time", (_Measure("value", direction, reading.value or "counter"),))
 
 
 def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -175,9 +175,8 @@ def _select_ordered(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> t
 
 def _compute_intervals(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Convert a column of timed rows to intervals (time_s, interval_s, bytes_per_s, flag, line, raw)."""
-    typed = rows.select("time_s", LINE, RAW, given=pl.col(measure.name)).with_columns(
-        value=pl.col("given").cast(pl.Float64, strict=False)
-    )
+    values = rows[measure.name].cast(pl.Float64, strict=False).fill_nan(None)
+    typed = rows.select("time_s", LINE, RAW, given=blank_missing(rows[measure.name], values), value=values)
     checked = sift(typed, [build_number_fault("given", "value")])
     if measure.value == "counter":
         intervals, refused = _difference_counter(checked.rows)
@@ -243,7 +242,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     used = [layout.time, *(measure.name for measure in layout.measures)]
     header, columns = Header(layout.names, layout.delimiter), {name: name for name in used}
     # prepend an empty block, since a file may have only a header
-    blocks = [text_blocks.Block(1, 0, b""), *text_blocks.blocks(path, has_header=layout.has_header)]
+    blocks = [text_blocks.Block(1, 0, b""), *text_blocks.blocks(path, skipped_line_count=layout.header_line)]
     pieces = [text_blocks.cells(block, header, columns) for block in blocks]
     cells = pl.concat([piece.rows for piece in pieces])
     rows, untimely = _select_ordered(cells, layout, zone)

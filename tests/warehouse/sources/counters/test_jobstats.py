@@ -189,6 +189,21 @@ def test_unchanged_entries_are_counted_but_have_no_rows(tmp_path: Path, form: st
     assert rows.filter(pl.col("job_key") == "still")["scraped_at"].to_list() == [at(0)]
 
 
+def test_time_since_start_of_server_is_replaced_by_time_of_reading(tmp_path: Path) -> None:
+    since_start = entry("7", 0, 4096).replace(str(T)[:4], "")
+    text = f"{T + 5}\n{header()}{since_start}{T + 15}\n{header()}{since_start.replace('4096', '8192')}"
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows.select("sampled_at", "scraped_at", "counter_started_at").rows() == [
+        (at(5), at(5), None),
+        (at(15), at(15), None),
+    ]
+    rows, scrapes, refused = read_text(tmp_path, text.replace(f"{T + 5}\n", "").replace(f"{T + 15}\n", ""))
+    assert rows.is_empty()
+    assert scrapes.is_empty()
+    assert refused["reason"].str.contains("The time of the reading is unknown").all()
+
+
 def test_growing_elapsed_time_is_not_a_change(tmp_path: Path) -> None:
     """Servers count elapsed_time up to the time of the query (lctl by netlink, Lustre 2.16)."""
     old = f"{T + 5 + 900:.0f}"

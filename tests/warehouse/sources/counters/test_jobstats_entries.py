@@ -49,6 +49,25 @@ def test_entry_has_times_and_counts() -> None:
     assert counts == {"total_open_count": 3, "total_written_bytes": 12, "total_write_count": 3}
 
 
+@pytest.mark.parametrize("key", ["\u65e5\u672c.0", '"\u65e5 x"', "caf\u00e9.1001"])
+def test_job_id_may_have_any_printable_text(key: str) -> None:
+    rows, refused = read(ENTRY % key.encode())
+    assert refused.is_empty() == ("x" not in key)
+    assert rows["job_key"].to_list() == [key] * refused.is_empty()
+
+
+def test_job_id_that_is_not_text_or_too_long_is_refused() -> None:
+    rows, refused = read(ENTRY % b"a\xff.0", ENTRY % (b"b" * (2 << 20)), ENTRY % b"c")
+    assert rows["job_key"].to_list() == ["c"]
+    assert refused["reason"].str.contains("not in Lustre's format|limits.max_line_bytes").to_list() == [True, True]
+
+
+def test_names_may_be_padded_before_the_colon() -> None:
+    padded = (ENTRY % b"1").replace(b"snapshot_time:", b"snapshot_time   :").replace(b"open: ", b"open : ")
+    (row,), (expected,) = (read(entry)[0].to_dicts() for entry in (padded, ENTRY % b"1"))
+    assert row == expected
+
+
 def test_refused_entry_does_not_affect_others() -> None:
     rows, refused = read(ENTRY % b"1", (ENTRY % b"2").replace(b"open: ", b"open; "), ENTRY % b"3")
     assert rows[PLACE].to_list() == [0, 2]

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import mmpmon
 from iosig.warehouse.sources.counters.mmpmon import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
@@ -54,6 +55,46 @@ def test_node_is_a_client_without_job(tmp_path: Path) -> None:
         (at(20.053212), "home", "client", "rw02", None, 1, 5),
     ]
     assert scrapes.filter(filesystem="scratch").select("entry_count", "is_job_scrape").rows() == [(1, False)] * 3
+
+
+def record(written: int, second: int = 0, status: str = "OK") -> str:
+    """Return a record without -p."""
+    return (
+        f"mmpmon node 10.22.0.106 name rw02 fs_io_s {status}\ncluster:        gpfs.domain\nfilesystem:     scratch\n"
+        f"disks:             48\ntimestamp:      {T + second}/053212\nbytes read:     205607400434\n"
+        f"bytes written:  {written}\nopens:        1\ncloses:       2\nreads:       3\nwrites:      4\n"
+        "readdir:      5\ninode updates:           6\n"
+    )
+
+
+@pytest.mark.parametrize("size", [1, 60, 1 << 20])
+def test_records_without_p_equal_lines_with_p(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(mmpmon, "BLOCK_BYTES", size)
+    expected = read_text(
+        tmp_path, "".join(line(5 + second, second) for second in (0, 10, 20)).replace("53212", "053212")
+    )
+    failed = "mmpmon node 10.22.0.106 name rw02 fs_io_s status 1\nno file systems mounted\n"
+    whole = "mmpmon node 10.22.0.106 name rw02 io_s OK\ntimestamp:      1579358234/053212\nbytes read:     9\n"
+    text = failed + record(5) + whole + line(15, 10) + record(25, 20)
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows.equals(expected[0])
+    assert scrapes.equals(expected[1])
+
+
+@pytest.mark.parametrize("lost", ["inode updates", "timestamp", "bytes written", "cluster"])
+def test_incomplete_record_is_refused(tmp_path: Path, lost: str) -> None:
+    broken = "".join(part for part in record(9, 20).splitlines(keepends=True) if not part.startswith(lost))
+    for text in (record(5) + broken, record(5) + broken + record(7, 30)):
+        rows, _, refused = read_text(tmp_path, text)
+        assert 9 not in rows["total_written_bytes"]
+        assert refused["line"].to_list() == [14]
+
+
+def test_last_record_without_line_end_is_refused(tmp_path: Path) -> None:
+    rows, _, refused = read_text(tmp_path, (record(5) + record(9, 20)).removesuffix("\n"))
+    assert rows["total_written_bytes"].to_list() == [5]
+    assert "no end" in refused["reason"][0]
 
 
 def test_output_of_other_requests_is_skipped(tmp_path: Path) -> None:

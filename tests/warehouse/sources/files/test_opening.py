@@ -21,6 +21,7 @@ from iosig.warehouse.sources.files.opening import (
     parquet_footer,
     plain_file,
     read_head,
+    refuse_doubled,
     text_lines,
 )
 from iosig.warehouse.sources.protocol import HEAD_BYTES
@@ -220,11 +221,29 @@ def test_hash_of_folder_covers_only_given_files(tmp_path: Path) -> None:
         (b"a\rb\n", ["a\rb"]),
         (b" a \x0c\x1c\xe2\x80\xa8b \n", [" a \x0c\x1c\u2028b "]),
         (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
-        (b"\xef\xbb\xbf", [""]),
+        (b"\xef\xbb\xbf", []),
+        ("\ufeffa\r\n\u6d4b\n".encode("utf-16-le"), ["a", "\u6d4b"]),
+        ("\ufeffa\n\U0001f600".encode("utf-16-be"), ["a", "\U0001f600"]),
+        ("\ufeffa\nb".encode("utf-32-le"), ["a", "b"]),
     ],
 )
 def test_lines_end_only_with_lf_or_crlf(tmp_path: Path, content: bytes, expected: list[str]) -> None:
     assert lines(tmp_path, content) == [(number, text, text) for number, text in enumerate(expected, start=1)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_only_last_line_of_truncated_character_is_not_text(tmp_path: Path, encoding: str) -> None:
+    whole = "\ufeffa\nb\n".encode(encoding)
+    assert lines(tmp_path, whole[:-1]) == [(1, "a", "a"), (2, None, "b\\xff")]
+
+
+def test_encoding_is_recognized_in_compressed_text_longer_than_chunk(tmp_path: Path) -> None:
+    text = "".join(f"{number}\u00e9\n" for number in range(400_000))
+    content = gzip.compress(text.encode("utf-16"), 1)
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with open_decompressed(path) as file:
+        assert file.read() == text.encode()
 
 
 @pytest.mark.parametrize(
@@ -271,7 +290,7 @@ def test_excessive_expansion_is_refused(pack: Pack, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
     path = tmp_path / "bomb"
     path.write_bytes(pack(b"x\n" * 200_000))
-    with open_decompressed(path) as file, pytest.raises(InputRefused, match="more than 100 times its size"):
+    with pytest.raises(InputRefused, match="more than 100 times its size"), open_decompressed(path) as file:
         file.read()
     path.write_bytes(pack(CONTENT))
     with open_decompressed(path) as file:
@@ -307,3 +326,17 @@ def test_overlong_line_is_truncated_and_next_line_is_read(tmp_path: Path) -> Non
 )
 def test_parquet_footer_has_length_from_end_of_file(tmp_path: Path, content: bytes, footer: bytes) -> None:
     assert parquet_footer(written(tmp_path, content)) == footer
+
+
+@pytest.mark.parametrize("size", [64, 1 << 20, (1 << 20) + 3, 3 << 20])
+def test_only_file_with_equal_halves_is_refused(tmp_path: Path, size: int) -> None:
+    half = bytes(range(64)) * (size // 64 + 1)
+    with pytest.raises(InputRefused, match="same content twice"):
+        refuse_doubled(written(tmp_path, half[:size] * 2))
+    refuse_doubled(written(tmp_path, half[:size] * 2 + b"x"))
+    refuse_doubled(written(tmp_path, half[:size] + half[: size - 1] + b"\xff"))
+
+
+def test_short_or_empty_file_is_not_refused(tmp_path: Path) -> None:
+    refuse_doubled(written(tmp_path, b""))
+    refuse_doubled(written(tmp_path, b"0,1\n0,1\n"))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import Limits, apply_limits
+from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.polls import csv, polls
 from iosig.warehouse.sources.polls.csv import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
@@ -50,7 +51,7 @@ def test_bad_lines_are_refused_with_line_number_and_others_are_read(tmp_path: Pa
     bad = {
         3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is not a number"),
         4: ("2026-01-01T00:00:02Z,b,-3,4", "read_bytes_per_s is below 0"),
-        5: ("2026-01-01T00:00:02Z,b,3,nan", "write_bytes_per_s is not a finite number"),
+        5: ("2026-01-01T00:00:02Z,b,3,-inf", "write_bytes_per_s is not a finite number"),
         6: ("2026-01-01T00:00:02Z,b,inf,4", "read_bytes_per_s is not a finite number"),
         7: ("2026-01-01T00:00:02Z,b,3", "3 fields where 4"),
         8: ("2026-01-01T00:00:02Z,b,3,4,5", "5 fields where 4"),
@@ -89,6 +90,41 @@ def test_single_odd_line_is_parsed_strictly(tmp_path: Path, text: str, refused_l
     assert rows.height == len(GOOD) + (not refused_lines)
 
 
+def test_lines_before_header_and_later_headers_are_recognized(tmp_path: Path) -> None:
+    names = HEADER.split(",")
+    swapped = [*names[:2], names[3], names[2]]
+    text = [
+        "# collector 1.2",
+        "",
+        "Last login: today",
+        HEADER,
+        GOOD[0],
+        "# restarted, with more",
+        HEADER,
+        GOOD[1],
+        ",".join(swapped),
+        GOOD[2],
+    ]
+    path = tmp_path / "polls.csv"
+    path.write_text("\n".join(text) + "\n")
+    assert recognize(read_head(path)) == SOURCE
+    rows, refused = read_input(SOURCE, path)
+    assert refused.select("line", "raw").rows() == [(3, "Last login: today")]
+    expected = values(read_input(SOURCE, write(tmp_path, *GOOD))[0])
+    # under the last header, the rates have changed places
+    swap = (*expected[2][:3], expected[2][4], expected[2][3], expected[2][5])
+    assert values(rows) == [*expected[:2], swap]
+
+
+def test_first_cause_is_named_if_few_rows_are_readable(tmp_path: Path) -> None:
+    bad = ['2026-01-01T00:00:04Z,a,"1,001",2', '2026-01-01T00:00:06Z,a,"2,001",2']
+    with pytest.raises(InputRefused, match="Line 3: `1,001` is not a number") as refusal:
+        read_input(SOURCE, write(tmp_path, GOOD[0], *bad))
+    assert "without separators" in refusal.value.remedy
+    with pytest.raises(InputRefused, match="All polls are of one instant"):
+        read_input(SOURCE, write(tmp_path, GOOD[0]))
+
+
 def test_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
     rows, refused = read_input(SOURCE, write(tmp_path, GOOD[0], "2026-01-01T00:00:04Z,a,,"))
     assert refused.is_empty()
@@ -100,7 +136,7 @@ def test_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
 def test_delimiters_line_ends_quotes_and_bom_are_supported(tmp_path: Path, end: str, delimiter: str) -> None:
     lines = [line.replace(",", delimiter).replace("a", '"a"') for line in GOOD]
     path = write(tmp_path, *lines, header="\ufeff" + HEADER.replace(",", delimiter), end=end)
-    assert csv.sniff(Head(path.name, path.read_bytes()))
+    assert csv.sniff(read_head(path))
     rows, refused = read_input(SOURCE, path)
     assert refused.is_empty()
     assert rows["controller"].to_list() == ["a", "b", "a"]

@@ -53,6 +53,14 @@ def test_counter_decrease_is_a_flagged_gap_in_both_directions(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("lost", [1, 100, 5000])
+def test_truncated_database_is_refused(tmp_path: Path, lost: int) -> None:
+    path = database(tmp_path, [(1, second, 100, 0) for second in range(9)])
+    path.write_bytes(path.read_bytes()[:-lost])
+    with pytest.raises(InputRefused, match="is truncated: it has"):
+        read_input(SOURCE, path)
+
+
 def test_readings_are_ordered_by_time(tmp_path: Path) -> None:
     times = {1: "2026-01-01 00:00:10", 2: "2026-01-01 00:00:00", 3: "2026-01-01 00:00:05"}
     rows, _ = read_input(SOURCE, database(tmp_path, [(1, 1, 30, 0), (1, 2, 10, 0), (1, 3, 20, 0)], times=times))

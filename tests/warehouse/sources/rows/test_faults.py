@@ -9,6 +9,7 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.sources.rows.faults import (
     NOTED,
     Fault,
+    blank_missing,
     build_contract_faults,
     build_number_fault,
     sift,
@@ -69,3 +70,12 @@ def test_rows_are_validated_and_missing_nullable_columns_added() -> None:
     found = validate_rows(POLLS, kept, NOTED)
     assert found.rows.select("line", "read_iops").rows() == [(1, None)]
     assert found.refused.select("line", "reason").rows() == [(2, "Why."), (3, "The interval_s is below 1e-06.")]
+
+
+def test_only_texts_for_a_missing_number_become_null() -> None:
+    cells = pl.Series(["1", "NaN", " na ", "NULL", "-", "\\N", "x", "1,5", None, "none", "<NA>", "inf"])
+    numbers = cells.cast(pl.Float64, strict=False).fill_nan(None)
+    assert blank_missing(cells, numbers).to_list() == [
+        *("1", None, None, None, None, None, "x", "1,5", None, None, None, "inf")
+    ]
+    assert blank_missing(numbers, numbers).equals(numbers)

@@ -32,8 +32,16 @@ def test_each_line_has_its_number_and_preceding_header(tmp_path: Path) -> None:
 
 
 def test_without_headers_every_line_is_returned(tmp_path: Path) -> None:
-    (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\nx"))
-    assert block.rows.rows() == [(1, None, " H0 "), (3, None, "x")]
+    (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\n# a comment\nx\n"))
+    assert block.rows.rows() == [(1, None, " H0 "), (4, None, "x")]
+    assert block.refused.is_empty()
+
+
+@pytest.mark.parametrize("content", [b"a\nb", b"a\nH0", b"a\n "])
+def test_last_line_without_end_is_refused(tmp_path: Path, content: bytes) -> None:
+    (block,) = blocks(written(tmp_path, content), HEADERS.get)
+    assert block.rows["raw"].to_list() == ["a"]
+    assert block.refused.select("line", "raw").rows() == ([(2, "b")] if b"b" in content else [])
 
 
 def test_lines_that_are_not_utf8_are_refused_with_number(tmp_path: Path) -> None:
