@@ -12,6 +12,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
@@ -41,24 +42,32 @@ _KEYS = {
     "start": "start",
     "end": "end",
     "Exit_status": "exit_code",
-    "exec_host": "node_list",
+    "exec_host": "exec_host",
+    "exec_vnode": "exec_vnode",
+    "array_indices": "array_indices",
     "requestor": "requestor",
     "unique_node_count": "unique_node_count",
     "total_execution_slots": "slots",
     "Resource_List.mpiprocs": "mpiprocs",
+    "Resource_List.mppnodect": "mppnodect",
+    "Resource_List.mppnppn": "mppnppn",
+    "Resource_List.mppwidth": "mppwidth",
     "Resource_List.nodect": "nodect",
     "Resource_List.nodes": "nodes",
     "Resource_List.select": "select",
     "Resource_List.place": "place",
 }
+_MPP = ("mppwidth", "mppnppn", "mppnodect")
 _NO_PROJECT = "_pbs_project_default"
+_SNIFFED_LINES = 20
+#: id of a job array, which sums up its jobs: `12[].server`
+_ARRAY = r"\[\]"
 _FIRST_LINE = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];[^;]+;")
 
 
 def sniff(head: Head) -> bool:
-    """Recognize an accounting record in the first line."""
-    first = next((line for line in head.lines if line.strip()), "")
-    return _FIRST_LINE.match(first) is not None
+    """Recognize an accounting record in the first lines."""
+    return any(map(_FIRST_LINE.match, [line for line in head.lines if line.strip()][:_SNIFFED_LINES]))
 
 
 def _fault(reason: pl.Expr, remedy: str) -> pl.Expr:
@@ -109,8 +118,10 @@ def _values(frame: pl.DataFrame) -> pl.DataFrame:
             key=token.str.extract(r"^ ?([^=]+)=", 1),
             value=token.str.extract(r"^[^=]+=(.*)$", 1).str.strip_chars("\"'"),
         )
-        .filter(pl.col("key").is_in(list(_KEYS)))
     )
+    if is_recording():
+        note_fields(_KEYS, pairs["key"].drop_nulls().unique(maintain_order=True))
+    pairs = pairs.filter(pl.col("key").is_in(list(_KEYS)))
     firsts = [pl.col("value").filter(pl.col("key") == key).first().alias(name) for key, name in _KEYS.items()]
     return frame.select("line").join(pairs.group_by("line").agg(firsts), on="line", how="left", maintain_order="left")
 
@@ -126,6 +137,48 @@ def _host_count(name: str) -> pl.Expr:
     """Count the distinct hosts in a list such as `cn01/0*8+cn01/1+cn02/0-7`; NULL if a range hides their number."""
     hosts = pl.col(name).str.split("+").list.eval(pl.element().str.extract(r"^([^/]+)", 1))
     return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
+
+
+def _slot_count(name: str) -> pl.Expr:
+    """Count the slots in a list of hosts such as `cn01/0*8+cn02/0-7`; NULL if the list has other ranges."""
+    slot = pl.element()
+    first, last = (slot.str.extract(r"/([0-9]{1,6})-([0-9]{1,6})$", group).cast(pl.Int64) for group in (1, 2))
+    count = pl.coalesce(slot.str.extract(r"\*([0-9]{1,6})$", 1).cast(pl.Int64), last - first + 1).fill_null(1)
+    return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(pl.col(name).str.split("+").list.eval(count).list.sum())
+
+
+def _vnode_hosts() -> pl.Expr:
+    """List the distinct hosts in `exec_vnode`, such as `(cn01:ncpus=8)+(cn02[0]:ncpus=4+cn02[1]:ncpus=4)`."""
+    host = pl.element().str.extract(r"^\(?([^:\[()]+)", 1)
+    return pl.col("exec_vnode").str.split("+").list.eval(host).list.drop_nulls().list.unique(maintain_order=True)
+
+
+def _with_nodes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `node_count` and `node_list`.
+
+    On a Cray under ALPS, `exec_host` is a login node, and the request states the width of the job; its nodes are
+    unknown. Elsewhere, `exec_vnode` is the allocation. A list of hosts with fewer slots than the job has chunks is not
+    its allocation either.
+    """
+    numbers = {name: pl.col(name).str.extract(r"^([0-9]{1,9})$", 1).cast(pl.Int64) for name in (*_MPP, "nodect")}
+    width, per_node = numbers["mppwidth"], numbers["mppnppn"]
+    alps_count = pl.coalesce(numbers["mppnodect"], pl.when(per_node > 0).then((width + per_node - 1) // per_node))
+    is_alps = (width > 0).fill_null(False)
+    hosts = pl.when(_vnode_hosts().list.len() > 0).then(_vnode_hosts())
+    is_short = (_slot_count("exec_host") < numbers["nodect"]).fill_null(False)
+    is_elsewhere = is_alps | (is_short & hosts.is_null())
+    count = _first_text(
+        hosts.list.len(),
+        pl.when(~is_elsewhere).then(_host_count("exec_host")),
+        *("unique_node_count", "nodect", _chunk_count("nodes"), _chunk_count("select")),
+    )
+    is_listed = _host_count("exec_host") >= hosts.list.len().fill_null(0)
+    return frame.with_columns(
+        node_count=pl.when(is_alps).then(alps_count.cast(pl.String)).otherwise(count),
+        node_list=pl.when(~is_elsewhere).then(
+            pl.coalesce(pl.when(is_listed.fill_null(True)).then("exec_host"), hosts.list.join("+"))
+        ),
+    )
 
 
 def _first_text(*counts: pl.Expr | str) -> pl.Expr:
@@ -164,11 +217,9 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
         "job_name",
         "partition",
         "exit_code",
+        "node_count",
         "node_list",
         account=pl.coalesce("account", pl.when(pl.col("project") != _NO_PROJECT).then("project")),
-        node_count=_first_text(
-            _host_count("node_list"), "unique_node_count", "nodect", _chunk_count("nodes"), _chunk_count("select")
-        ),
         task_count=_first_text("mpiprocs", "slots"),
         submitted_at=pl.coalesce(_epoch("ctime"), _epoch("qtime")),
         started_at=_epoch("start"),
@@ -183,19 +234,22 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
 
-    Nodes are counted from `exec_host` (the allocation), else from the request. Tasks are PBS's `mpiprocs` or Torque's
-    execution slots, never processors. Sharing of nodes is known if the request's `place` states it. Record time stamps
-    are local and used only if a record that ends a run has no `end`. `resources_used.walltime` is not used: it excludes
-    suspension and start-up. Exit status 0 becomes COMPLETED, and any other FAILED, since it reveals neither who ended
-    the job nor why.
+    Nodes are counted from `exec_vnode` or `exec_host` (the allocation), else from the request; on a Cray under ALPS,
+    from `mppwidth` and `mppnppn`. The records of a job array as a whole are skipped, since its jobs have their own.
+    Tasks are PBS's `mpiprocs` or Torque's execution slots, never processors. Sharing of nodes is known if the
+    request's `place` states it. Record time stamps are local and used only if a record that
+    ends a run has no `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0
+    becomes COMPLETED, and any other FAILED, since it reveals neither who ended the job nor why.
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):
         yield from reject_batches(block.refused)
         frame = _head(block.rows)
         frame = _faults(frame.join(_values(frame), on="line", how="left", maintain_order="left"))
-        relevant = frame.filter(pl.col("reason").is_not_null() | pl.col("kind").is_in(_KINDS))
-        yield from settle(_cells(relevant), time_zone).batches(JOB_RECORDS)
+        is_array = pl.col("job_id").str.contains(_ARRAY) | pl.col("array_indices").is_not_null()
+        is_run = pl.col("kind").is_in(_KINDS) & ~is_array
+        relevant = frame.filter(pl.col("reason").is_not_null() | is_run)
+        yield from settle(_cells(_with_nodes(relevant)), time_zone).batches(JOB_RECORDS)
 
 
 SOURCE = Source(

@@ -51,6 +51,7 @@ def epoch(seconds: int) -> datetime:
         ("12/21/2009 15:27:00;E", False),
         ("2009-12-21 15:27:00;E;6.edge;user=jones", False),
         ("12/21/2009 15:27:00;0010;PBS_Server;Job;6.edge;Exit_status=0", False),
+        (f"# a comment\nLast login: today\n{TORQUE_END}", True),
         ("JobID|State\n1|CD\n", False),
         ("", False),
     ],
@@ -157,7 +158,18 @@ def test_allocated_sizes_take_precedence_over_requested_sizes(tmp_path: Path) ->
         "Resource_List.nodes=4:ppn=8+2:ppn=4+cn07:ppn=1": (7, None),
         "Resource_List.nodes=cn01+cn02": (2, None),
         "Resource_List.nodes=12345678901+cn02": (None, None),
-        "exec_host=n1/0+ Resource_List.nodect=9": (1, None),
+        # one slot cannot hold nine chunks: the list is truncated, or of a login node
+        "exec_host=n1/0+ Resource_List.nodect=9": (9, None),
+        "exec_host=n1/0*4+n1/1*4+n2/0-3 Resource_List.nodect=9": (2, None),
+        "exec_host=login7/24 Resource_List.nodect=32": (32, None),
+        "exec_host=n1/0 exec_vnode=(n1:ncpus=1)+(n1:ncpus=1) Resource_List.nodect=2": (1, None),
+        "exec_host=login7/24 exec_vnode=(nid1:ncpus=1)+(nid2:ncpus=1+nid3:ncpus=1) Resource_List.nodect=2": (3, None),
+        "exec_vnode=(n1[0]:ncpus=4+n1[1]:ncpus=4)+(n2[0]:ncpus=4)": (2, None),
+        "exec_host=login7/24 exec_vnode=(login7:ncpus=1) Resource_List.mppnppn=2 Resource_List.mppwidth=64": (32, None),
+        "Resource_List.mppnppn=24 Resource_List.mppwidth=25 Resource_List.nodect=1": (2, None),
+        "exec_host=login7/24 Resource_List.mppwidth=64 Resource_List.nodect=1": (None, None),
+        "Resource_List.mppwidth=64 Resource_List.mppnodect=8": (8, None),
+        "exec_host=login7/24 Resource_List.mppwidth=0 Resource_List.nodect=1": (1, None),
         "Resource_List.select=3:ncpus=4:mpiprocs=2+1:ncpus=1": (4, None),
         "Resource_List.mpiprocs=48 total_execution_slots=64 Resource_List.ncpus=96": (None, 48),
         "total_execution_slots=64": (None, 64),
@@ -166,6 +178,30 @@ def test_allocated_sizes_take_precedence_over_requested_sizes(tmp_path: Path) ->
     rows, refused = read_lines(tmp_path, *(f"01/02/2024 10:00:00;S;1.s;{message}" for message in sizes))
     assert refused.is_empty()
     assert rows.select("node_count", "task_count").rows() == list(sizes.values())
+
+
+def test_list_of_nodes_is_of_the_allocation(tmp_path: Path) -> None:
+    lists = {
+        "exec_host=n1/0+n2/0 exec_vnode=(n1:ncpus=1)+(n2:ncpus=1)": "n1/0+n2/0",
+        "exec_host=login7/24 exec_vnode=(nid1:ncpus=1)+(nid2:ncpus=1)": "nid1+nid2",
+        "exec_vnode=(n1:ncpus=1)": "n1",
+        "exec_host=login7/24 exec_vnode=(login7:ncpus=1) Resource_List.mppwidth=64": None,
+        "exec_host=login7/24 Resource_List.nodect=32": None,
+    }
+    rows, _ = read_lines(tmp_path, *(f"01/02/2024 10:00:00;S;1.s;{message}" for message in lists))
+    assert rows["node_list"].to_list() == list(lists.values())
+
+
+def test_job_array_as_a_whole_is_not_a_run(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "01/02/2024 10:00:00;E;1[7].s;user=a start=1704186300 end=1704189600 Exit_status=0",
+        "01/02/2024 10:00:00;E;1[].s;user=a start=1704186300 end=1704189600 array_indices=7-9 Exit_status=0",
+        "01/02/2024 10:00:00;D;1[].s;requestor=ann@login1",
+        "01/02/2024 10:00:00;E;2.s;user=a start=1704186300 end=1704189600 array_indices=1-2 Exit_status=0",
+    )
+    assert refused.is_empty()
+    assert rows["job_id"].to_list() == ["1[7].s"]
 
 
 def test_submission_is_creation_time_and_zero_is_null(tmp_path: Path) -> None:
