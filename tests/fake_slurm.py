@@ -37,13 +37,14 @@ if name == "squeue":
                 "start_time": "start", "time_limit": "limit"}}
         print(json.dumps({{"jobs": [{{theirs: job[ours] for theirs, ours in keys.items()}} for job in there]}}))
     else:
-        assert told["--format"] == "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j", told
-        print("JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|TIME_LIMIT|NODES|REASON|COMMENT|NAME")
+        assert told["--format"] == "%i^|^%u^|^%a^|^%P^|^%T^|^%V^|^%S^|^%l^|^%D^|^%r^|^%k^|^%j", told
+        header = "JOBID USER ACCOUNT PARTITION STATE SUBMIT_TIME START_TIME TIME_LIMIT NODES REASON COMMENT NAME"
+        print(*header.split(), sep="^|^")
         for job in there:
             limit = "%d:00" % job["limit"] if job["limit"] else "UNLIMITED"
             start = clock(job["start"]) if job["start"] else "N/A"
             who = job["id"], job["user"], "(null)", "", job["state"]
-            print(*who, clock(job["submit"]), start, limit, "1", "None", "(null)", job["name"], sep="|")
+            print(*who, clock(job["submit"]), start, limit, "1", "None", "(null)", job["name"], sep="^|^")
     sys.exit(0)
 def epoch(key):
     return datetime.fromisoformat(told[key]).replace(tzinfo=timezone.utc).timestamp()
@@ -59,12 +60,12 @@ if is_json:
     print(json.dumps({{"jobs": found, "errors": []}}, indent=1))
 else:
     fields = told["--format"].split(",")
-    print("|".join(fields))
+    print(told["--delimiter"].join(fields))
     for job in jobs:
         cells = {{"JobID": str(job["id"]), "User": job["user"], "State": job["state"], "JobName": job["name"],
                  "AllocNodes": "2", "Submit": clock(job["submit"]), "Start": clock(job["start"]),
                  "End": clock(job["end"])}}
-        print("|".join(cells.get(field, "") for field in fields))
+        print(told["--delimiter"].join(cells.get(field, "") for field in fields))
 """
 
 

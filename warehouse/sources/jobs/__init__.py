@@ -1,5 +1,6 @@
 """Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, and the Standard Workload Format.
 
+- `fields` (`Layout`): Splits lines of Slurm's commands into fields, at any separator.
 - `host_lists` (`expand`): Lists of hosts as schedulers write them.
 - `lsf`: LSF's `lsb.acct`: one record per line, fields separated by blanks, texts in quotes.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.
@@ -11,7 +12,7 @@
 - `slurm_commands`: Runs `sacct` and `squeue`, and writes their output to a file.
 - `slurm_completions`: Slurm's log of completed jobs (jobcomp/filetxt): `JobId=… UserId=…`, one job per line.
 - `slurm_json`: Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
-- `squeue`: Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant.
+- `squeue`: Slurm's `squeue --format`, fields with a separator: running and waiting jobs at one instant.
 - `squeue_json`: Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: running and waiting jobs at one instant.
 - `swf`: The Standard Workload Format, version 2.2: 18 numbers per job, `;` comments with a header.
 - `wait_reasons` (`extract_code`): Slurm's codes of wait reasons.

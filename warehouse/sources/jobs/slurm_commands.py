@@ -17,11 +17,10 @@ from iosig.warehouse.external.processes import run
 from iosig.warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
 from iosig.warehouse.sources.protocol import Source
 
-#: fields that every sacct since 14.03 has; the last one may contain the delimiter
+#: fields that every sacct since 14.03 has
 _SACCT_FIELDS = (
     "Cluster,JobID,User,Account,Partition,AllocNodes,NTasks,Submit,Start,End,State,ExitCode,NodeList,Comment,JobName"
 )
-_SQUEUE_FORMAT = "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j"
 #: prefixes of environment variables with a user's preferences, which must not change the output
 _HABITS = ("SACCT_", "SQUEUE_")
 _FAULTS_IN_JSON = re.compile(rb'"errors"\s*:\s*\[\s*\{')
@@ -35,7 +34,7 @@ def query_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float
     Its times are in UTC. Raises InputRefused if sacct is missing, fails, or times out.
     """
     command = ["sacct", "--allusers", "--duplicates", f"--starttime={_clock(since)}", f"--endtime={_clock(until)}"]
-    text = [*command, "--parsable2", "--noconvert", f"--format={_SACCT_FIELDS}"]
+    text = [*command, "--parsable2", "--delimiter=^|^", "--noconvert", f"--format={_SACCT_FIELDS}"]
     return _run_first_supported(
         ((sacct_json.SOURCE, [*command, "--json"]), (sacct.SOURCE, text)), folder / "sacct", timeout_s
     )
@@ -47,7 +46,7 @@ def query_squeue(at: datetime, folder: Path, timeout_s: float) -> tuple[Source, 
     Its times are in UTC. Raises InputRefused if squeue is missing, fails, or times out.
     """
     command = ["squeue", "--all"]
-    text = [*command, "--states=all", f"--format={_SQUEUE_FORMAT}"]
+    text = [*command, "--states=all", f"--format={squeue.FORMAT}"]
     answer = folder / f"squeue-{int(at.timestamp())}"
     return _run_first_supported(((squeue_json.SOURCE, [*command, "--json"]), (squeue.SOURCE, text)), answer, timeout_s)
 

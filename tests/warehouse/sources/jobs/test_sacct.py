@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
-from iosig.warehouse.errors import UsageError
+from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
 from iosig.warehouse.sources.jobs.sacct import SOURCE
 from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
+from iosig.warehouse.store.landing import find_source
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_log
 
@@ -237,6 +238,56 @@ def test_delimiter_in_last_free_text_field_is_kept(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State|Comment", "1|COMPLETED|a|b", "2|COMPLETED|a|b|c", "3|COMPLETED|a")
     assert rows["comment"].to_list() == ["a|b", "a"]
     assert refused["line"].to_list() == [3]
+
+
+@pytest.mark.parametrize("separator", ["^|^", "\t", ";", "@", ","])
+def test_separator_is_inferred_from_header(tmp_path: Path, separator: str) -> None:
+    lines = ["JobID|User|Start|JobName".replace("|", separator), "7|ann|2020-01-01T00:00:00|x".replace("|", separator)]
+    assert SOURCE.sniff(read_head(write(tmp_path, "# exported", "", *lines)))
+    rows, refused = read_lines(tmp_path, "# exported", "", *lines)
+    assert refused.is_empty()
+    assert rows.select("job_id", "user", "started_at", "job_name").rows() == [("7", "ann", utc("2020-01-01"), "x")]
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("JobID|JobName|User|Comment", "2|crazy|name|u1|note"),
+        ("JobID|Comment|JobName", "2|a|b|c"),
+        ("JobID|JobName|User", "2|a|b|ann"),
+        ("JobID,NodeList,State,JobName", "2,n[1,3],COMPLETED,a"),
+    ],
+)
+def test_surplus_separator_is_refused_if_several_fields_may_have_it(tmp_path: Path, header: str, line: str) -> None:
+    rows, refused = read_lines(tmp_path, header, line)
+    assert rows.is_empty()
+    assert refused["reason"].str.contains("fields; the header has").all()
+    assert refused["remedy"].str.contains("may contain the separator").all()
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "remedy"),
+    [
+        (["       JobID      User      State ", "------------ --------- ----------", "40   u1  COMPLETED"],
+         "padded columns", "--parsable2"),
+        (["1|2026-03-02T10:00:00|2026-03-02T11:00:00|COMPLETED|2|ok|u1"], "no header", "--noheader"),
+        (["1|2026-03-02T10:00:00|2026-03-02T11:00:00|CANCELLED by 7|"] * 3, "no header", "--noheader"),
+        (["sacct: error: Problem talking to the database: refused"], "Problem talking to the database: refused",
+         "Export it again"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("format_name", [None, "sacct"])
+def test_near_miss_is_refused_with_its_remedy(
+    tmp_path: Path, lines: list[str], reason: str, remedy: str, format_name: str | None
+) -> None:
+    with pytest.raises(InputRefused, match=reason) as raised:
+        find_source(write(tmp_path, *lines), None, format_name)
+    assert remedy in raised.value.remedy
+
+
+def test_log_with_error_message_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="so it is incomplete: Problem talking"):
+        read_lines(tmp_path, "JobID|State", "1|COMPLETED", "sacct: error: Problem talking to the database")
 
 
 def test_lines_with_wrong_number_of_fields_are_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ANSWER = """\
 JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NODES|CPUS|REASON|COMMENT|NAME
 3_[1-9%2]|ann|(null)|io|PENDING|2026-03-01T11:11:55|N/A|N/A|UNLIMITED|1|2|Resources|(null)|arr
-4|ann|(null)|io|PENDING|2026-03-01T11:11:55|2026-03-01T13:11:55|NONE|UNLIMITED|1|2|BeginTime|(null)|la|ter
+4|ann|(null)|io|PENDING|2026-03-01T11:11:55|2026-03-01T13:11:55|NONE|UNLIMITED|1|2|BeginTime|(null)|later
 1|bob|climate|io|RUNNING|2026-03-01T11:11:55|2026-03-01T11:11:57|2026-03-01T11:41:57|30:00|1|1|None|fs=scratch|job0
 """
 
@@ -44,7 +44,7 @@ def test_consecutive_replies_are_read_with_their_times(tmp_path: Path) -> None:
     told = rows.head(3).select("job_id", "account", "job_name", "time_limit_s", "wait_reason", "run_count", "comment")
     assert told.rows() == [
         ("3_[1-9%2]", None, "arr", None, "Resources", 9, None),
-        ("4", None, "la|ter", None, "BeginTime", 1, None),
+        ("4", None, "later", None, "BeginTime", 1, None),
         ("1", "climate", "job0", 1800.0, None, 1, "fs=scratch"),
     ]
 
@@ -53,7 +53,7 @@ def test_truncated_or_undated_replies_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "queue-1772366400"
     path.write_text(ANSWER + "5|ann|(null)\n")
     rows, reasons = batches(path)
-    assert (rows.height, reasons) == (3, ["The line has other fields than the header's 14."])
+    assert (rows.height, reasons) == (3, ["The line has 3 fields; the header has 14."])
     path.write_text(f"17723664x0\n{ANSWER}1772366700\n{ANSWER}{ANSWER}")
     rows, reasons = batches(path)
     assert rows["observed_at"].unique().to_list() == [AT.replace(minute=5)]
@@ -61,6 +61,48 @@ def test_truncated_or_undated_replies_are_refused(tmp_path: Path) -> None:
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
     with pytest.raises(InputRefused, match="lacks JOBID or STATE"):
         batches(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "name"),
+    [
+        ("JOBID|STATE|TIME_LIMIT|NAME", "5|RUNNING|30:00|a|b", "a|b"),
+        # the comment or the name has the separator
+        ("JOBID|STATE|TIME_LIMIT|COMMENT|NAME", "5|RUNNING|30:00|a|b|c", None),
+        ("JOBID|STATE|NAME|TIME_LIMIT", "5|RUNNING|a|b|30:00", None),
+        ("JOBID^|^STATE^|^TIME_LIMIT^|^COMMENT^|^NAME", "5^|^RUNNING^|^30:00^|^x|y^|^a|b", "a|b"),
+        ("JOBID\tSTATE\tTIME_LIMIT\tNAME", "5\tRUNNING\t30:00\ta|b", "a|b"),
+        ("JOBID,STATE,TIME_LIMIT,NODELIST(REASON),NAME", "5,RUNNING,30:00,n[1,3],a", None),
+    ],
+)
+def test_surplus_separator_is_attributed_only_if_one_field_may_have_it(
+    tmp_path: Path, fields: str, line: str, name: str | None
+) -> None:
+    path = tmp_path / "queue-1772366400"
+    path.write_text(f"# at noon\n{fields}\n{line}\n")
+    assert recognize(read_head(path)).name == "squeue"
+    rows, reasons = batches(path)
+    assert rows["job_name"].to_list() == ([] if name is None else [name])
+    assert len(reasons) == (name is None)
+
+
+@pytest.mark.parametrize("message", ["slurm_load_jobs error: Unable to contact slurm controller", "squeue: error: no"])
+def test_output_with_error_message_is_refused(tmp_path: Path, message: str) -> None:
+    path = tmp_path / "queue-1772366400"
+    path.write_text(message + "\n")
+    with pytest.raises(InputRefused, match=message.partition(" error: ")[2]):
+        recognize(read_head(path))
+    path.write_text(ANSWER + message + "\n")
+    with pytest.raises(InputRefused, match="so it is incomplete"):
+        batches(path)
+
+
+def test_padded_table_is_refused_with_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "queue-1772366400"
+    path.write_text("  JOBID PARTITION  NAME  USER ST  TIME  NODES NODELIST(REASON)\n  5  io  a  ann  R  0:10  1 n1\n")
+    with pytest.raises(InputRefused, match="padded columns") as raised:
+        recognize(read_head(path))
+    assert "--format=" in raised.value.remedy
 
 
 @pytest.mark.long
