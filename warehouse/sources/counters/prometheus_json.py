@@ -21,18 +21,26 @@ from iosig.warehouse.sources.counters.changes import KEYS, convert_to_samples, f
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows.documents import MalformedError, text
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.json_items import items
 from iosig.warehouse.sources.rows.rejects import RefusedRow, build_reject_frame
 
-_ANSWER = re.compile(r'\ufeff?\s*\{\s*"status"\s*:\s*"(?:success|error)"')
+_STATUS = re.compile(r'"status"\s*:\s*"(?:success|error)"')
+_KIND = re.compile(r'"(?:resultType|errorType)"\s*:')
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _REMEDY = "Query the metrics themselves, with /api/v1/query_range or /api/v1/query."
 _DAY_US = 86_400_000_000
+_MAX_VALUE = 2**63 - 1
+_MAX_SHOWN_CHARS = 60
+#: value of a time without a sound sample
+_GAP = -1
 _ROLES = tuple(metrics.ROLES)
 
 
 def is_answer(text: str) -> bool:
     """Test whether the text starts like a response of the API."""
-    return _ANSWER.match(text) is not None
+    is_object = text.lstrip().startswith("{")
+    return is_object and _STATUS.search(text) is not None and _KIND.search(text) is not None
 
 
 def is_answer_file(path: Path) -> bool:
@@ -41,10 +49,14 @@ def is_answer_file(path: Path) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the series of a response; raise InputRefused if no series counts bytes or operations of storage."""
+    """Read the series of a response, of which an empty one has none.
+
+    Raises InputRefused if there are series, but none counts bytes or operations of storage, or if the response states
+    that it failed or is partial.
+    """
     series = _collect_series(items(path, "data.result", _REMEDY), reading)
     yield from series.batches()
-    if not series.names:
+    if series.item_count and not series.has_counters:
         raise InputRefused(
             "None of the series counts bytes or operations of storage.",
             "Name the site's own metrics in the settings (counters.columns); query them without functions.",
@@ -68,16 +80,19 @@ class _AllSeries:
     """Collects the labels of each series and the points at which its value changed."""
 
     reading: Reading
+    item_count: int = 0
+    has_counters: bool = False
     names: list[dict[str, str | None]] = field(default_factory=list)
     refused: list[RefusedRow] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _at: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
     _value: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
-    _all_at: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
+    _all_at: dict[tuple[str | None, ...], np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
     _counters: dict[tuple[str | None, ...], int] = field(default_factory=dict)
 
     def add(self, number: int, item: object) -> None:
         """Collect a series, or refuse it."""
+        self.item_count += 1
         columns, roles = metrics.map_metrics(self.reading), metrics.map_labels(self.reading)
         labels, points = _parts(item)
         if labels is None or points is None:
@@ -90,6 +105,7 @@ class _AllSeries:
             self.refused.append((number, f"{error}.", "Correct the label where the metric is exported.", str(labels)))
             return
         name = labels.get("__name__")
+        note_fields({metric: column or "a count" for metric, column in columns.items()}, [name or ""])
         if name not in columns:
             if name is None:
                 reason = "The series has no name: it is the result of a function."
@@ -107,26 +123,36 @@ class _AllSeries:
                 (number, "The series belongs to a job, but has no label for the job.", _REMEDY, str(labels))
             )
             return
-        at_us, values = _numbers(points)
-        if values is None or key["target"] is None:
-            reason = "The series has no target." if values is not None else "A value is not a non-negative integer."
-            self.refused.append((number, reason, _REMEDY, str(labels)))
+        if key["target"] is None:
+            self.refused.append((number, "The series has no target.", _REMEDY, str(labels)))
             return
-        self._keep(number, {"name": name, **key}, at_us, values)
+        self._add_points(number, {"name": name, **key}, points, str(labels))
+
+    def _add_points(self, number: int, key: dict[str, str | None], points: list[Any], labels: str) -> None:
+        """Collect the sound samples of a series, and refuse the others."""
+        self.has_counters = True
+        at_us, values, bad = _numbers(points)
+        if bad:
+            reason = f"{len(bad)} of {len(points)} samples are not a time and a non-negative integer, such as {bad[0]}."
+            self.refused.append((number, reason, _REMEDY, labels))
+        if (values != _GAP).any():
+            self._keep(number, key, at_us, values)
 
     def _keep(self, number: int, key: dict[str, str | None], at_us: Any, values: Any) -> None:
+        typical_us = np.diff(at_us).min(initial=np.iinfo(np.int64).max)
+        at_us, values = at_us[values != _GAP], values[values != _GAP]
         is_new = np.ones(len(values), np.bool_)
-        steps = np.diff(at_us)
-        typical_us = steps.min() if steps.size else 0
-        is_new[1:] = (np.diff(values) != 0) | (np.diff(at_us // _DAY_US) != 0) | (steps > 1.5 * typical_us)
+        is_new[1:] = (np.diff(values) != 0) | (np.diff(at_us // _DAY_US) != 0) | (np.diff(at_us) / 1.5 > typical_us)
         self.names.append(key)
         self._lines.append(number)
         self._at.append(at_us[is_new])
         self._value.append(values[is_new])
         counter = tuple(key[role] for role in _ROLES if role != "operation")
-        if counter not in self._counters:
-            self._counters[counter] = len(self.names) - 1
-            self._all_at.append(at_us)
+        self._counters.setdefault(counter, len(self.names) - 1)
+        known = self._all_at.setdefault(counter, at_us)
+        if not np.array_equal(known, at_us):
+            # a gap in one series is not a gap in the others of the counter
+            self._all_at[counter] = np.union1d(known, at_us)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the samples, the scrapes, and the refused rows."""
@@ -160,11 +186,11 @@ class _AllSeries:
         )
 
     def _scrapes(self, counted: pl.DataFrame) -> pl.DataFrame:
-        lengths = [len(at) for at in self._all_at]
+        lengths = [len(at) for at in self._all_at.values()]
         first = pl.DataFrame(
             {
                 "place": np.repeat(np.fromiter(self._counters.values(), np.int64), lengths),
-                "at_us": np.concatenate(self._all_at),
+                "at_us": np.concatenate(list(self._all_at.values())),
             }
         ).join(counted, on="place", how="inner")
         counted = first.group_by(
@@ -180,28 +206,41 @@ def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
     labels, single, many = item.get("metric"), item.get("value"), item.get("values")
     points = [single] if single is not None else many
     is_sound = isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values())
-    is_list = (
-        isinstance(points, list) and points and all(isinstance(point, list) and len(point) == 2 for point in points)
-    )
-    return (labels, points) if is_sound and is_list else (None, None)
+    return (labels, points) if is_sound and isinstance(points, list) and points else (None, None)
 
 
-def _numbers(points: list[Any]) -> tuple[Any, Any]:
-    """Parse times [us] and integer values in time order; None if a value is not a non-negative integer."""
-    try:
-        at_us = np.round(np.array([float(timestamp) for timestamp, _ in points]) * 1e6)
-        texts = [str(value) for _, value in points]
-        values = np.array([int(text) if text.isdigit() else _parse_integral(text) for text in texts], np.int64)
-    except (ValueError, TypeError, OverflowError):
-        return None, None
-    if not ((at_us > 0) & (at_us < 9e15)).all():
-        return None, None
-    order = np.argsort(at_us, kind="stable")
-    return at_us.astype(np.int64)[order], values[order]
+def _numbers(points: list[Any]) -> tuple[Any, Any, list[str]]:
+    """Parse times [us] and integer values in time order, and return the malformed samples as text.
+
+    A malformed value, and a NaN, which Prometheus stores for a failed scrape, become `_GAP`.
+    """
+    parsed: list[tuple[int, int]] = []
+    bad: list[str] = []
+    for point in points:
+        try:
+            timestamp, value = point
+            at_us = _parse_time_us(timestamp)
+            parsed.append((at_us, _GAP))
+            if str(value) != "NaN":
+                parsed[-1] = (at_us, _parse_integral(str(value)))
+        except (ValueError, TypeError, OverflowError):
+            bad.append(str(point)[:_MAX_SHOWN_CHARS])
+    times_us, values = np.array(parsed, np.int64).reshape(-1, 2).T
+    order = np.argsort(times_us, kind="stable")
+    return times_us[order], values[order], bad
+
+
+def _parse_time_us(timestamp: Any) -> int:
+    at_us = round(float(timestamp) * 1e6)
+    if not 0 < at_us < 9e15:
+        raise ValueError(timestamp)
+    return at_us
 
 
 def _parse_integral(text: str) -> int:
-    number = float(text)
-    if number != int(number) or number < 0:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(text)
+    number = int(text) if text.isdigit() else float(text)
+    if number != int(number) or number > _MAX_VALUE:
         raise ValueError(text)
     return int(number)

@@ -30,10 +30,17 @@ _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 _EPOCH = re.compile(r"(?<!\d)1\d{9}(?!\d)")
 
 
-def infer_observation_time(path: Path) -> datetime:
-    """Infer the time of the query from the epoch seconds in the file's name, else from the file's modification time."""
+def infer_observation_time(path: Path, updated_s: float | None = None) -> datetime:
+    """Infer the time of the query from the epoch seconds in the file's name, else from the file's modification time.
+
+    updated_s: time of the last change that the content states [s since 1970]; it replaces an earlier time in the name,
+    and any modification time, which a copy changes.
+    """
     epochs = _EPOCH.findall(path.name)
-    return datetime.fromtimestamp(int(epochs[0]) if len(epochs) == 1 else path.stat().st_mtime, UTC)
+    named_s = float(epochs[0]) if len(epochs) == 1 else None
+    if named_s is not None and named_s >= (updated_s or 0.0):
+        return datetime.fromtimestamp(named_s, UTC)
+    return datetime.fromtimestamp(path.stat().st_mtime if updated_s is None else updated_s, UTC)
 
 
 def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> ParsedRows:

@@ -25,10 +25,18 @@ from iosig.warehouse.sources.jobs.slurm_json import (
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import json_items, times as job_times
 from iosig.warehouse.sources.rows.documents import MalformedError
+from iosig.warehouse.sources.rows.field_use import note_fields
 
 _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "state", "cancelled_by")
 _OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed", "submit_line")
 _NAMES = (*_TEXTS, *_OTHERS, "node_count", "task_count", "reason", "remedy")
+#: members of a job -> columns that they fill
+_COLUMNS = {
+    **dict.fromkeys(("job_id", "array", "het"), "job_id"),
+    **{name: name for name in ("user", "account", "cluster", "partition", "comment", "exit_code", "state")},
+    **{"name": "job_name", "allocation_nodes": "node_count", "nodes": "node_list", "kill_request_user": "cancelled_by"},
+    **{"time": "submitted_at, started_at, ended_at", "steps": "rows of the steps"},
+}
 _SLURM_WORDS = ('"slurm"', '"derived_exit_code"', '"allocation_nodes"', '"kill_request_user"')
 #: word that only squeue's JSON contains, which has jobs in another form
 _SQUEUE_WORD = '"job_state"'
@@ -37,7 +45,7 @@ _REMEDY = "Export the log again with sacct --json."
 
 def sniff(head: Head) -> bool:
     """Recognize a JSON object with jobs in sacct's form."""
-    start = head.text.lstrip("\ufeff \t\r\n")
+    start = head.text.lstrip()
     lower = start.lower()
     return (
         start.startswith("{")
@@ -141,6 +149,7 @@ def _records(jobs: Iterable[object]) -> Iterator[tuple[Cells, object]]:
         steps: list[object] = []
         try:
             record = get_object(job, "the job")
+            note_fields(_COLUMNS, record)
             steps = get_list(record.get("steps"), "steps")
             cells = _job(record)
         except MalformedError as error:

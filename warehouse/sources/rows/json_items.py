@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError
 from pathlib import Path
@@ -18,6 +18,13 @@ from iosig.warehouse.sources.files.opening import DAMAGE, open_decompressed, rer
 _CHUNK_CHARS = 1 << 20
 _BLANK = " \t\n\r"
 _AFTER = frozenset(_BLANK) | frozenset(",:]}")
+
+
+#: members in which a document states that it is incomplete, or the time of its content
+_STATED = frozenset({"errors", "warnings", "status", "error", "isPartial", "last_update"})
+_MAX_QUOTED_CHARS = 300
+#: part of Slurm's warning that no record matches, which leaves a complete document
+_NO_MATCH = "nothing found"
 
 
 class _MalformedJson(ValueError):
@@ -98,13 +105,25 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
     """Yield the items of a list member of a document; other members are skipped.
 
     `data.result` is the member `result` of the object `data`. Raises InputRefused, after the items before it, if the
-    document is damaged, is not an object, has no such list, or contains an item or another member above the size
-    limit.
+    document is damaged, is not an object, has no such list, states that it is incomplete, or contains an item or
+    another member above the size limit.
     """
+    return _items(path, member, remedy, {})
+
+
+def find_last_update(path: Path, member: str, remedy: str) -> object:
+    """Return the member `last_update` of a document with a list `member`, None without it; raises like `items`."""
+    stated: dict[str, object] = {}
+    for _ in _items(path, member, remedy, stated):
+        pass
+    return stated.get("last_update")
+
+
+def _items(path: Path, member: str, remedy: str, stated: dict[str, object]) -> Iterator[object]:
     count, is_there = 0, False
     try:
         with open_decompressed(path) as file:
-            for item in _document(_Window(file), member):
+            for item in _document(_Window(file), member, stated):
                 is_there = True
                 if item is not _NONE:
                     count += 1
@@ -117,21 +136,45 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
         raise InputRefused(
             f"The file is not valid JSON{after}: {error}.", f"Check for a truncated file; {remedy}"
         ) from error
+    if message := _find_failure(stated):
+        raise InputRefused(f"The document states that it is incomplete: {message}", remedy)
     if not is_there:
         raise InputRefused(f"The JSON has no list of {member}.", remedy)
+
+
+def _find_failure(stated: Mapping[str, object]) -> str | None:
+    """Quote the message in which a document states that it failed or is partial; None for a complete one."""
+    if stated.get("status") == "error":
+        return _quote(stated.get("error", "status is error"))
+    if stated.get("isPartial") is True:
+        return "isPartial is true."
+    warnings = stated.get("warnings")
+    relevant = [warning for warning in warnings if _NO_MATCH not in str(warning)] if isinstance(warnings, list) else []
+    messages = stated.get("errors") or relevant
+    return _quote(messages[0] if isinstance(messages, list) else messages) if messages else None
+
+
+def _quote(message: object) -> str:
+    """Format a message, which is a text or an object with a description, as a sentence."""
+    if isinstance(message, dict):
+        parts = [str(message[name]) for name in ("description", "error", "source") if message.get(name)]
+        message = "; ".join(parts) or json.dumps(message)
+    return " ".join(str(message).split())[:_MAX_QUOTED_CHARS].rstrip(".") + "."
 
 
 #: marker that is yielded once at the start of the list, so that an empty list counts as present
 _NONE = object()
 
 
-def _document(window: _Window, member: str) -> Iterator[object]:
-    yield from _members(window, member)
+def _document(window: _Window, member: str, stated: dict[str, object]) -> Iterator[object]:
+    yield from _members(window, member, stated)
+    if window.peek() == "{":
+        raise _MalformedJson("another document follows its end; write each output to a file of its own")
     if window.peek():
         raise _MalformedJson("extra content follows its end")
 
 
-def _members(window: _Window, member: str) -> Iterator[object]:
+def _members(window: _Window, member: str, stated: dict[str, object]) -> Iterator[object]:
     head, _, within = member.partition(".")
     window.take("{")
     peek = "," if window.peek() != "}" else window.take("}")
@@ -144,9 +187,11 @@ def _members(window: _Window, member: str) -> Iterator[object]:
             yield _NONE
             yield from _elements(window)
         elif name == head and within and window.peek() == "{":
-            yield from _members(window, within)
+            yield from _members(window, within, {})
         else:
-            window.value()
+            value = window.value()
+            if name in _STATED:
+                stated[name] = value
         peek = window.take(",}")
 
 

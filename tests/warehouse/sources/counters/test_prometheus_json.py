@@ -59,6 +59,51 @@ def test_query_response_is_a_single_snapshot(tmp_path: Path) -> None:
     assert rows.select("job_key", "sampled_at", "total_read_bytes").rows() == [(None, at(0.25), 1500)]
 
 
+def test_bad_sample_loses_only_itself(tmp_path: Path) -> None:
+    rows, scrapes, refused = read(
+        tmp_path,
+        series("lustre_job_write_bytes_total", {0: "5", 10: "NaN", 20: "9", 30: "9"}, jobid="1"),
+        series("lustre_job_read_bytes_total", {0: "1", 10: "2", 20: "1_000", 30: "4"}, jobid="1"),
+        series("lustre_job_write_bytes_total", {0: "7", 10: "NaN", 20: "7", 30: "-1"}, jobid="2"),
+        series("lustre_job_write_bytes_total", {0: "NaN"}, jobid="3"),
+    )
+    assert rows.select("job_key", "sampled_at", "total_written_bytes", "total_read_bytes").rows() == [
+        ("1", at(0), 5, 1),
+        ("2", at(0), 7, None),
+        ("1", at(10), 5, 2),
+        ("1", at(20), 9, 2),
+        ("2", at(20), 7, None),
+        ("1", at(30), 9, 4),
+    ]
+    assert scrapes.select("scraped_at", "entry_count").rows() == [(at(0), 2), (at(10), 1), (at(20), 2), (at(30), 1)]
+    assert refused["line"].to_list() == [2, 3]
+    assert refused["reason"].str.contains("1 of 4 samples are not").all()
+
+
+def test_response_with_gaps_only_has_no_rows(tmp_path: Path) -> None:
+    rows, scrapes, refused = read(tmp_path, series("lustre_write_bytes_total", {0: "NaN"}))
+    assert rows.is_empty()
+    assert scrapes.is_empty()
+    assert refused.is_empty()
+
+
+def test_empty_response_has_no_rows_and_partial_one_is_refused(tmp_path: Path) -> None:
+    rows, scrapes, refused = read(tmp_path)
+    assert rows.is_empty()
+    assert scrapes.is_empty()
+    assert refused.is_empty()
+    path = tmp_path / "answer.json"
+    for document in (
+        {"status": "error", "errorType": "timeout", "error": "query timed out"},
+        {"data": {"result": [], "resultType": "matrix"}, "isPartial": True, "status": "success"},
+        {"data": {"result": [], "resultType": "matrix"}, "warnings": ["a store did not answer"], "status": "success"},
+    ):
+        path.write_text(json.dumps(document))
+        assert recognize(read_head(path)) == SOURCE
+        with pytest.raises(InputRefused, match=r"query timed out|isPartial|did not answer"):
+            read_counters(SOURCE, path)
+
+
 def test_invalid_series_are_refused(tmp_path: Path) -> None:
     good = series("lustre_read_bytes_total", {0: "1"})
     rows, _, refused = read(

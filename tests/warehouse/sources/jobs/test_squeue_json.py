@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,26 @@ def test_versions_yield_equal_rows(tmp_path: Path) -> None:
     assert rows["time_limit_s"].to_list() == [1800, 1800, None, 1800]
     assert rows["node_count"].to_list() == [4] * 4
     assert rows["wait_reason"].to_list() == ["Priority", None, "Priority", "Priority"]
+
+
+@pytest.mark.parametrize(
+    ("name", "update", "seconds"),
+    [
+        ("a.json", wrapped(SECONDS), SECONDS),
+        ("a.json", SECONDS, SECONDS),
+        ("a.json", None, SECONDS + 500),
+        ("a.json", wrapped(0), SECONDS + 500),
+        (f"squeue-{SECONDS + 9}.json", wrapped(SECONDS), SECONDS + 9),
+        # the name is from before the content
+        (f"squeue-{SECONDS - 9}.json", wrapped(SECONDS), SECONDS),
+    ],
+)
+def test_time_of_content_precedes_that_of_file(tmp_path: Path, name: str, update: Any, seconds: int) -> None:
+    path = tmp_path / name
+    path.write_text(json.dumps({"jobs": [job(True)], "last_update": update}))
+    os.utime(path, (SECONDS + 500,) * 2)
+    rows, _ = gathered(squeue_json.read(path, Reading()), QUEUE_RECORDS)
+    assert rows["observed_at"].to_list() == [datetime.fromtimestamp(seconds, UTC)]
 
 
 @pytest.mark.parametrize(

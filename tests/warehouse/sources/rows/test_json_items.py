@@ -74,6 +74,35 @@ def test_document_without_list_is_refused(tmp_path: Path, content: bytes, said: 
     assert said in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("document", "quoted"),
+    [
+        ({"jobs": [], "errors": [{"description": "Connection refused", "error_number": 1800}]}, "Connection refused."),
+        ({"errors": [{"error": "no database", "source": "slurmdbd"}], "jobs": [1]}, "no database; slurmdbd."),
+        ({"jobs": [], "errors": ["down"]}, "down."),
+        ({"jobs": [], "errors": [{"errno": 7}]}, '{"errno": 7}'),
+        ({"status": "error", "errorType": "timeout", "error": "query timed out"}, "query timed out."),
+        ({"status": "success", "isPartial": True, "jobs": []}, "isPartial is true."),
+        ({"jobs": [], "warnings": ["a store did not respond"]}, "a store did not respond."),
+    ],
+)
+def test_document_that_states_its_failure_is_refused(tmp_path: Path, document: Any, quoted: str) -> None:
+    with pytest.raises(InputRefused, match="states that it is incomplete: ") as refusal:
+        read(tmp_path, json.dumps(document).encode())
+    assert quoted in refusal.value.reason
+
+
+def test_complete_document_without_items_is_read(tmp_path: Path) -> None:
+    warning = {"description": "slurmdb_jobs_get() reports nothing found", "source": "db_query_list"}
+    document = {"jobs": [], "errors": [], "warnings": [warning], "isPartial": False, "error": None, "status": "success"}
+    assert read(tmp_path, json.dumps(document).encode()) == []
+
+
+def test_appended_documents_are_named_in_refusal(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="another document follows its end"):
+        read(tmp_path, b'{"jobs": [1]}\n{"jobs": [2]}\n')
+
+
 def test_damage_is_reported_after_items_before_it(tmp_path: Path) -> None:
     content = gzip.compress(json.dumps({"jobs": [{"n": n} for n in range(400_000)]}).encode())
     (tmp_path / "file").write_bytes(content[: len(content) // 2])
