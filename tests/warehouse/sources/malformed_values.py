@@ -11,7 +11,17 @@ from tests.warehouse.sources.samples import Expected, T, changed, lost, none, re
 Change = tuple[str, tuple[str, ...], Expected]
 
 _NO_NUMBERS = ("-4", "nan", "inf", "1e400", "8.5", "many")
-_NO_TIMES = ("soon", "-1", "inf", "1e400", "1772366402000", "2026-02-30T00:00:00Z", "2026-03-01T25:00:02Z")
+#: not instants, and a leap second, which has no number of seconds since 1970
+_NO_TIMES = (
+    "soon",
+    "-1",
+    "inf",
+    "1e400",
+    "1772366402000",
+    "2026-02-30T00:00:00Z",
+    "2026-03-01T25:00:02Z",
+    "2016-12-31T23:59:60Z",
+)
 _FAR_TIMES = ("1960-01-01T00:00:00Z", "2300-01-01T00:00:00Z")
 _NO_BYTES = ("81x2", "8192.5", "-8192", "1e400", "99999999999999999999")
 _POLL = f"{T + 180},ctlc,3.5,2"
@@ -75,7 +85,7 @@ CHANGES: dict[str, list[Change]] = {
         ("2026-03-01T11:00:02", _FAR_TIMES, lost(1, 1, "outside 1970 to 2261")),
         ("|30:00|4|Priority|icon\n3", ("|-1|4|Priority|icon\n3", "|nan|4|Priority|icon\n3"), lost(1, 1, "a duration")),
         ("|30:00|4|Priority|icon\n3", _each("|30:00|{}|Priority|icon\n3", _NO_NUMBERS), lost(1, 1, "number of nodes")),
-        ("|30:00|4|Priority|icon\n3", ("|4|Priority|icon\n3",), lost(1, 1, "other fields than the header's 11")),
+        ("|30:00|4|Priority|icon\n3", ("|4|Priority|icon\n3",), lost(1, 1, "10 fields; the header has 11")),
         # the last field may hold the delimiter
         ("|30:00|4|Priority|icon\n3", ("|30:00|4|Priority|x|icon\n3",), changed(0)),
         ("2|bob", ("|bob",), lost(1, 1, "no job id")),
@@ -123,8 +133,8 @@ CHANGES: dict[str, list[Change]] = {
         ('["COMPLETED"]', ('["EXPLODED"]',), lost(1, 1, "EXPLODED is not one of Slurm's")),
         ('"job_id": 3', ('"job_id": null', '"job_id": ""', '"no": 3'), lost(2, 2, "no job id")),
         ('"jobs"', ('"job"', '"jobs": 5, "x"'), refused("no list of jobs")),
-        # Slurm may report errors and still list jobs
-        ('"errors": []', ('"errors": [{"error": "no database"}]',), same()),
+        ('"errors": []', ('"errors": [{"error": "no database"}]',), refused("no database")),
+        ('"errors": []', ('"warnings": ["no cluster c2"]',), refused("no cluster c2")),
     ],
     "squeue-json": [
         ('"user_name": "ann"', ('"user_name": ["ann"]', '"user_name": true'), lost(1, 1, "user_name is not text")),
@@ -137,12 +147,17 @@ CHANGES: dict[str, list[Change]] = {
         ('"node_count": 4', _each('"node_count": {}', ("-4", "1e30", "NaN")), lost(1, 1, "number of nodes")),
         ('"job_id": 3', ('"job_id": null', '"no": 3'), lost(1, 1, "no job id")),
         ('"jobs"', ('"job"',), refused("no list of jobs")),
-        ('"errors": []', ('"errors": [{"error": "no controller"}]',), same()),
+        ('"errors": []', ('"errors": [{"error": "no controller"}]',), refused("no controller")),
     ],
     "polls-csv": [
         (_POLL, (f"{T + 180},ctlc,x,2", f'{T + 180},ctlc,"1,001",2'), lost(1, 1, "is not a number")),
         (_POLL, (f"{T + 180},ctlc,-3,2",), lost(1, 1, "read_bytes_per_s is below 0")),
-        (_POLL, _each(f"{T + 180},ctlc,{{}},2", ("nan", "inf", "1e400")), lost(1, 1, "not a finite number")),
+        (_POLL, _each(f"{T + 180},ctlc,{{}},2", ("inf", "1e400")), lost(1, 1, "not a finite number")),
+        (_POLL, _each(f"{T + 180},ctlc,{{}},2", ("1;5", "1.001,5", "1_000", "1 000", "1'000")),
+         lost(1, 1, "is not a number|5 fields")),
+        # a number that was not measured
+        (_POLL, _each(f"{T + 180},ctlc,{{}},2", ("nan", "NaN", "-nan", "NA", "null", "None", "-", "\\N", " ")),
+         changed(0)),
         (_POLL, (f"{T + 180},ctlc,3.5",), lost(1, 1, "3 fields where 4")),
         (_POLL, (f"{T + 180},ctlc,3.5,2,5",), lost(1, 1, "5 fields where 4")),
         (_POLL, _each("{},ctlc,3,2", (*_NO_TIMES[:5], "yesterday")), lost(1, 1, "is not a time")),
@@ -164,7 +179,8 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "series": [
         ("20,77", ("20,x",), changed(-1, 1, "is not a number")),
-        ("20,77", ("20,-7", "20,nan", "20,inf", "20,1e400"), changed(-1, 1, "non-negative number")),
+        ("20,77", ("20,-7", "20,inf", "20,1e400"), changed(-1, 1, "non-negative number")),
+        ("20,77", ("20,nan", "20,NA", "20,null", "20,"), changed(-1)),
         ("20,77", ("20",), changed(-1, 1, "1 fields where 2")),
         ("20,77", ("20,77,1",), changed(-1, 1, "3 fields where 2")),
         ("20,77", ("x,77", "nan,77", "inf,77", "1e400,77"), changed(-1, 1, "not a number")),
@@ -295,17 +311,20 @@ CHANGES: dict[str, list[Change]] = {
         ("lustre_up 1\n", (f'{_LUSTRE}{{jobid="j"}} 1\n',), same(1, "no label for its target")),
     ],
     "prometheus-json": [
-        (f'[{T + 10}, "9"]', _each(f'[{T + 10}, "{{}}"]', ("-9", "9.5", "NaN", "1e400", "x")),
-         lost(2, 1, "non-negative integer")),
+        (f'[{T + 10}, "9"]', _each(f'[{T + 10}, "{{}}"]', ("-9", "9.5", "1e400", "x", "1_000", "1,000", "9" * 20)),
+         lost(1, 1, "non-negative integer")),
+        # a failed scrape is a gap
+        (f'[{T + 10}, "9"]', (f'[{T + 10}, "NaN"]',), lost(1)),
         (f'[{T + 10}, "9"]', _each('[{}, "9"]', ("-5", "1e400", '"soon"', "NaN", f"{T}000000")),
-         lost(2, 1, "non-negative integer")),
-        (f'[{T + 10}, "9"]', (f"[{T + 10}]", "5"), lost(2, 1, "not a series of values")),
+         lost(1, 1, "non-negative integer")),
+        (f'[{T + 10}, "9"]', (f"[{T + 10}]", "5"), lost(1, 1, "a time and a non-negative integer")),
         ('"jobid": "j3"', ('"jobid": 5',), lost(2, 1, "not a series of values")),
         ('"jobid": "j3", ', ("",), lost(2, 1, "no label for the job")),
         ('"fs": "lake"', ('"fs": "lake\\ud800"',), lost(2, 1, "The label fs is not valid Unicode")),
         (f'"__name__": "{_LUSTRE}", ', ("",), lost(2, 1, "no name")),
         ('"result": [', ('"results": [',), refused("no list of data.result")),
-        ('"status": "success"', ('"status": "error"',), same()),
+        ('"status": "success"', ('"status": "error"',), refused("states that it is incomplete")),
+        ('"status": "success"', ('"status": "success", "isPartial": true',), refused("isPartial")),
     ],
     "mmperfmon": [
         ("3 2019-05-15-12:03:00", ("3 2019-05-15-25:03:00",), lost(2, 1, "is not a time")),
@@ -313,7 +332,8 @@ CHANGES: dict[str, list[Change]] = {
          lost(2, 1, "outside 1970 to 2261")),
         ("3 2019-05-15-12:03:00", ("3 2019-05-15 12:03:00",), lost(2, 1, "not a row of a query")),
         ("3 2019-05-15-12:03:00", ("2 2019-05-15-12:03:00",), lost(2, 1, "not greater")),
-        ("12:03:00      1200", _each("12:03:00      {}", ("120x", "-120", "nan", "1e400")), lost(2, 1, "non-negative")),
+        ("12:03:00      1200", _each("12:03:00      {}", ("120x", "-120", "inf", "1e400")), lost(2, 1, "non-negative")),
+        ("12:03:00      1200", _each("12:03:00      {}", ("nan", "NaN", "null", "-")), changed(0)),
         ("12:03:00      1200", ("12:03:00",), lost(2, 1, "1 cells where 2")),
         ("12:03:00      1200", ("12:03:00   1200 kB",), lost(2, 1, "3 cells where 2")),
         # a query with unknown columns is refused completely, because values would get wrong names

@@ -11,14 +11,17 @@ import copy
 import gzip
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
 
+from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files import opening
 from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.protocol import list_sources
+from iosig.warehouse.store.landing import find_source
 from tests.budget import examples
 from tests.warehouse.sources.malformed_values import CHANGES, Change
 from tests.warehouse.sources.samples import (
@@ -62,6 +65,30 @@ def _with_line(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[S
         return b"".join(change(lines, next(at for at, line in enumerate(lines) if sample.value in line)))
 
     return damaged
+
+
+def _with_cells(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Sample], bytes]:
+    """Return a change of the cells of a table; `change` gets the cells of a line and its index."""
+
+    def changed_table(sample: Sample) -> bytes:
+        lines = sample.content.splitlines()
+        first = next(at for at, line in enumerate(lines) if _mark(line) in line)
+        mark = _mark(lines[first])
+        cells = (mark.join(change(line.split(mark), at)) for at, line in enumerate(lines[first:]))
+        return b"".join(line + b"\n" for line in (*lines[:first], *cells))
+
+    return changed_table
+
+
+def _mark(line: bytes) -> bytes:
+    return b"|" if b"|" in line else b","
+
+
+def _with_header_again(sample: Sample) -> bytes:
+    """Repeat the header before the last line."""
+    lines = sample.content.splitlines(keepends=True)
+    header = next(line for line in lines if _mark(line) in line)
+    return b"".join([*lines[:-1], header, lines[-1]])
 
 
 #: by kind of damage: its function, and the expected outcome by format
@@ -122,7 +149,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content[: len(sample.content) // 2],
         {
             "sacct pbs swf sge slurm-jobcomp lsf": lost(2, 1),
-            "squeue": lost(3, 1, "other fields"),
+            "squeue": lost(3, 1, "no end"),
             "polls-csv": lost(4, 1, "3 fields"),
             "class-reviews": lost(3, 1, "fields"),
             "request-events-csv": lost(5, 1, "4 fields"),
@@ -130,7 +157,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             HDF5: refused("truncated file"),
-            "lmt-database": refused("malformed"),
+            "lmt-database": refused("truncated"),
             "lustre-stats": refused("two readings"),
             "mmperfmon": lost(10, 1, "no end"),
             "jobstats influx-line": lost(2, 1),
@@ -152,11 +179,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut by nine bytes": (
         lambda sample: sample.content[:-9],
         {
-            # the last field may be shorter in a valid log
-            "sacct": changed(0),
-            "squeue": lost(1, 1, "other fields"),
-            "pbs": lost(1, 1, "not key=value"),
-            "swf": lost(1, 1, "15 fields"),
+            LOGS: lost(1, 1, "no end"),
             # the fields that are used precede the cut
             "sge lsf": same(),
             "slurm-jobcomp": lost(1, 1, "no ExitCode"),
@@ -167,13 +190,13 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             HDF5: refused("truncated file"),
-            "lmt-database": refused("malformed"),
+            "lmt-database": refused("truncated"),
             "lustre-stats": lost(1, 1, "no end"),
             "mmperfmon": lost(2, 1, "no end"),
             "jobstats influx-line": lost(1, 1),
             "ldms-csv mmpmon pmrep": lost(1, 1, "no end"),
             "ldms-lustre2": lost(4, 1, "7 fields where 11"),
-            "prometheus-prom": lost(1, 2, "quotes|fewer counters"),
+            "prometheus-prom": lost(1, 2, "no end|fewer counters"),
             "dftracer": same(1, "not JSON"),
             "tmio-jsonl": lost(6, 1, "not complete JSON"),
             "tmio-msgpack": same(1, "truncated"),
@@ -186,8 +209,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without the last line end": (
         lambda sample: sample.content.removesuffix(b"\n"),
         {
-            f"{LOGS} {TABLES} {JSON} {NO_TEXT} lustre-stats series jobstats influx-line prometheus-prom": same(),
-            "ldms-lustre2": same(),
+            f"{TABLES} {JSON} {NO_TEXT} lustre-stats series jobstats influx-line ldms-lustre2": same(),
+            LOGS: lost(1, 1, "no end"),
+            "prometheus-prom": lost(1, 2, "no end|fewer counters"),
             "dftracer tmio-jsonl recorder-txt predictions": same(),
             # a number that ends early would pass for another number
             "mmperfmon": lost(2, 1, "no end"),
@@ -199,9 +223,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             f"{LOGS} predictions": changed(3),
             "sacct-json squeue-json prometheus-json extrapolations": refused("not valid JSON"),
-            "polls-csv": changed(4, 1, "not a time"),
-            "class-reviews": changed(3, 1, "not a time"),
-            "request-events-csv": changed(7, 1, "not a number"),
+            "polls-csv": changed(4),
+            "class-reviews": changed(3),
+            "request-events-csv": changed(7),
             "series": same(5),
             f"{PARQUET} {HDF5} lmt-database lustre-stats recorder-tar": same(),
             "mmperfmon": changed(10),
@@ -279,6 +303,43 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "ldms-lustre2": refused("no counters of LDMS"),
         },
     ),
+    "a comment before": (
+        lambda sample: b"# exported by a collector\n" + sample.content,
+        {
+            f"{LOGS} {TABLES} series mmperfmon jobstats influx-line mmpmon prometheus-prom": same(),
+            # a header of LDMS begins with this mark
+            "ldms-csv": same(1, "header is damaged"),
+            "dftracer predictions": same(1, "not JSON|not a prediction"),
+            "recorder-txt": refused("starts with a call"),
+        },
+    ),
+    "a foreign first line": (
+        lambda sample: b"Last login: today\n" + sample.content,
+        {
+            TABLES: same(1, "1 fields where"),
+            "series": same(),
+            LOGS: same(1),
+            "mmperfmon jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer predictions": same(1),
+            "recorder-txt": refused("starts with a call"),
+        },
+    ),
+    "the header again": (
+        _with_header_again,
+        {
+            f"sacct {TABLES} ldms-csv": same(),
+            # each output needs its time
+            "squeue": lost(1, 1, "time of the query"),
+            "series": same(1, "not a number"),
+        },
+    ),
+    "columns in another order": (
+        _with_cells(lambda cells, _: cells[::-1]),
+        {f"sacct squeue {TABLES} series": same()},
+    ),
+    "an unknown column": (
+        _with_cells(lambda cells, at: [*cells[:1], b"zz", *cells[1:]] if at else [*cells[:1], b"unknown", *cells[1:]]),
+        {f"sacct squeue {TABLES} series ldms-csv": same()},
+    ),
     "CRLF": (
         lambda sample: sample.content.replace(b"\n", b"\r\n"),
         {
@@ -292,33 +353,19 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             f"{LOGS} {TABLES} sacct-json squeue-json prometheus-json lustre-stats series mmperfmon pmrep": same(),
             "ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl predictions": same(),
-            "extrapolations": refused("BOM"),
-            "recorder-txt": refused("starts with a call"),
+            "extrapolations recorder-txt": same(),
         },
     ),
-    "UTF-16": (
-        lambda sample: sample.content.decode().encode("utf-16"),
-        {
-            "sacct swf sge": lost(3, 5, "not UTF-8"),
-            "squeue": lost(3, 6, "not UTF-8"),
-            "pbs slurm-jobcomp lsf": lost(3, 4, "not UTF-8"),
-            "predictions": lost(3, 4, "not valid JSON"),
-            "sacct-json squeue-json": same(),
-            TABLES: refused("no column"),
-            "series": refused("Neither a header"),
-            "lustre-stats": refused("No header names"),
-            "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the|no metric that counts"),
-            "jobstats": refused("no job statistics"),
-            "ldms-csv": refused("The file has no header"),
-            "ldms-lustre2": refused("no counters of LDMS"),
-            "mmpmon": refused("no counters"),
-            "pmrep": refused("None of the"),
-            "dftracer": refused("No line"),
-            "tmio-jsonl": lost(12, 3, "not complete JSON"),
-            "recorder-txt": refused("starts with a call"),
-            "extrapolations": refused("not valid JSON"),
-        },
-    ),
+    **{
+        encoding: (
+            lambda sample, encoding=encoding: sample.content.decode().encode(encoding),
+            {
+                f"{LOGS} {TABLES} {JSON} series mmperfmon jobstats influx-line ldms-csv mmpmon": same(),
+                "prometheus-prom dftracer tmio-jsonl recorder-txt predictions": same(),
+            },
+        )
+        for encoding in ("UTF-16", "UTF-32")
+    },
     **{
         f"{name} in a value": (
             _within(junk),
@@ -333,8 +380,10 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
                 "mmperfmon": lost(2, 1, "not a row"),
                 "lustre-stats": changed(-1, 1, "does not write"),
                 "jobstats": lost(1, 1, "not in Lustre's format"),
-                "prometheus-prom": lost(1, 2, "fewer counters"),
-                "influx-line mmpmon pmrep recorder-txt": changed(0),
+                "prometheus-prom": lost(1, 2, "not UTF-8|fewer counters"),
+                "influx-line mmpmon pmrep": lost(1, 1, "not UTF-8"),
+                # a path may have any bytes but NUL
+                "recorder-txt": lost(1, 1, "not in recorder2text's") if junk == b"\0" else changed(0),
                 "predictions": lost(1, 1, "not valid JSON"),
             },
         )
@@ -370,8 +419,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "predictions": refused("limits.max_line_bytes"),
             "mmperfmon": lost(2, 1, "not a row"),
             "lustre-stats": changed(-1, 1, "does not write"),
-            "prometheus-prom": lost(1, 2, "fewer counters"),
-            "jobstats influx-line mmpmon pmrep recorder-txt": changed(0),
+            "prometheus-prom": lost(1, 2, "limits.max_line_bytes|fewer counters"),
+            "jobstats influx-line mmpmon pmrep recorder-txt": lost(1, 1, "limits.max_line_bytes"),
             "dftracer": lost(1, 1, "not UTF-8"),
             "extrapolations": changed(0),
         },
@@ -447,7 +496,41 @@ def test_table_of_damage_covers_all_formats() -> None:
     texts = {key for key, sample in samples().items() if sample.value}
     for kind, (_, cells) in DAMAGE.items():
         there = {key for key in samples() if _expected(cells, key) is not None}
-        assert there == set(samples()) or texts - there <= {"tmio-jsonl", *JSON.split()}, kind
+        is_of_tables = kind in ("the header again", "columns in another order", "an unknown column")
+        assert is_of_tables or there == set(samples()) or texts - there <= {"tmio-jsonl", *JSON.split()}, kind
+
+
+@pytest.mark.parametrize("kind", ["byte order mark", "UTF-16", "CRLF", "a comment before", "a foreign first line"])
+def test_damage_at_the_start_does_not_stop_recognition(kind: str) -> None:
+    damage, cells = DAMAGE[kind]
+    keys = [key for key in samples() if _expected(cells, key) is not None]
+    # the file of a rank begins with a call
+    for key in set(keys) - {"recorder-txt"}:
+        assert recognized(samples()[key], damage(samples()[key])) == samples()[key].format, key
+
+
+#: text formats with rows of one line each, which do not depend on later lines
+TRUNCATED = f"{LOGS} {TABLES} influx-line ldms-csv mmpmon predictions".split()
+
+
+@pytest.mark.parametrize("key", TRUNCATED)
+def test_truncation_at_any_line_keeps_only_known_rows(key: str) -> None:
+    sample = samples()[key]
+    ends = [place + 1 for place, byte in enumerate(sample.content) if byte == ord("\n")]
+    known = set(sound(key).rows(sample.table))
+    for end in random.Random(key).sample(ends, examples(len(ends))):
+        outcome = read(sample, sample.content[:end])
+        assert set(outcome.rows(sample.table)) <= known, end
+
+
+@pytest.mark.parametrize("key", ["tmio-jsonl", "request-events-csv", "recorder-txt"])
+def test_trace_that_is_appended_to_itself_is_refused(key: str, tmp_path: Path) -> None:
+    path = tmp_path / samples()[key].name
+    path.write_bytes(samples()[key].content)
+    assert find_source(path, None, None).name == samples()[key].format
+    path.write_bytes(samples()[key].content * 2)
+    with pytest.raises(InputRefused, match="same content twice"):
+        find_source(path, None, None)
 
 
 @pytest.mark.parametrize(("key", "change"), [(key, change) for key, own in CHANGES.items() for change in own])
