@@ -452,6 +452,7 @@ _MODELS = (
     LandingDocument,
     LandedFileDocument,
     FormatsDocument,
+    "iosig.answers.single.explanation:ExplanationDocument",
     LineageDocument,
     MaintenanceDocument,
     "iosig.answers.single.networks:NetworkDocument",

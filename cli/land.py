@@ -31,6 +31,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from iosig.answers.single.explanation import Explanation
     from iosig.settings.model import Settings
     from iosig.streams.landing import Arrival, ReadOptions
 
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Direction of the bytes of bare columns.")
 @click.option(
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="Quantity in bare columns. Default: a counter."
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Land nothing. Print how each file is read: its format, the fields taken and ignored, the first rows.",
 )
 @click.option("--replace", is_flag=True, help="Land inputs again that have already landed, with these options.")
 @click.option(
@@ -94,6 +100,7 @@ def land_command(
     time_zone: str | None,
     direction: str | None,
     value: str | None,
+    explain: bool,
     replace: bool,
     as_json: bool,
     servers: tuple[str, ...],
@@ -105,8 +112,9 @@ def land_command(
     """Land files, folders of files, the URL of an LMT database, and new data from Prometheus and Slurm.
 
     Each file lands once, identified by its content. Rows that cannot be read are kept in `rejects` with line and
-    reason. A file that cannot be read is refused; the others land. With --follow, folders are watched: complete files
-    land, and files that are still being written are skipped. Servers are polled repeatedly.
+    reason. A file that cannot be read is refused; the others land. --explain shows how files are read. With --follow,
+    folders are watched: complete files land, and files that are still being written are skipped. Servers are polled
+    repeatedly.
     """
     from iosig.streams.landing import ReadOptions, land_paths
 
@@ -119,6 +127,9 @@ def land_command(
     read_options = ReadOptions(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
+    if explain:
+        refuse((bool(remote) or follow or replace, "--explain needs files, and no --follow or --replace."))
+        return _explain(store, settings, paths, read_options, format_name, as_json=as_json)
     name_default_warehouse(store)
     if follow:
         _follow(store, settings, paths, remote, read_options, format_name, as_json=as_json, **watching)
@@ -235,6 +246,48 @@ def _follow(
         ):
             line = LandedFileDocument(**_document(arrival)).json_text() if as_json else arrival.line()
             click.echo(line, err=not as_json)
+
+
+def _explain(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[str],
+    read_options: ReadOptions,
+    format_name: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Print how each input is read; return 3 if all are refused."""
+    from iosig.answers.single.explanation import explain_input, make_document
+    from iosig.streams.landing import names_in
+
+    names, are_refused = names_in(store, settings), list[bool]()
+    for path in paths:
+        explanation = explain_input(Path(path), settings, read_options, format_name, names)
+        are_refused.append(explanation.refusal is not None)
+        shown_name = path if names is None else names.path(path)
+        if as_json:
+            click.echo(make_document(shown_name, explanation).json_text())
+        else:
+            _show_explanation(shown_name, explanation)
+    return EXIT_REFUSED if all(are_refused) else 0
+
+
+def _show_explanation(name: str, explanation: Explanation) -> None:
+    from iosig.cli.printing import format_title, say, show
+
+    source, refusal = explanation.source, explanation.refusal
+    say(f"{name}: {f'{source.name}. {source.doc}' if source else 'no known format'}", bold=True)
+    if explanation.taken:
+        say("Taken: " + ", ".join(f"{field} ({column})" for field, column in explanation.taken.items()))
+    if explanation.ignored:
+        say("Ignored: " + ", ".join(explanation.ignored))
+    if refusal:
+        say(f"Refused: {refusal}")
+    for table, rows in explanation.rows.items():
+        count = explanation.row_counts[table]
+        title = f"{format_title(table, rows.height, count)}{'' if explanation.is_complete else ' that were read'}"
+        show(title, rows.columns, rows.rows())
 
 
 def _list_formats(as_json: bool) -> None:

@@ -61,3 +61,21 @@ def test_time_zone_and_time_range_are_printed(cli: Cli, tmp_path: Path) -> None:
     assert (file["first_at"], file["last_at"]) == ("2026-03-03T09:00:00+00:00", "2026-03-03T10:30:00+00:00")
     code, out, _ = cli(*warehouse, "land", log, "--time-zone", "Asia/Tokyo", "--replace", "--json")
     assert json.loads(out)["files"][0]["first_at"] == "2026-03-03T01:00:00+00:00"
+
+
+def test_explanation_lands_nothing(cli: Cli, tmp_path: Path) -> None:
+    log, ours = tmp_path / "jobs.sacct", ("--warehouse", tmp_path / "w", "land", "--explain")
+    log.write_text("JobID|QOS|Start|State\n7|high|2026-03-03T10:00:00|COMPLETED\n8|2026-03-03T10:00:00|COMPLETED\n")
+    code, out, _ = cli(*ours, "--time-zone", "UTC", log)
+    assert code == 0
+    assert f"{log}: sacct." in out
+    assert "Taken: jobid (job_id), start (started_at), state (state)" in out
+    assert "Ignored: qos" in out
+    assert "The line has 3 fields; the header has 4." in out
+    code, out, _ = cli(*ours, "--json", log)
+    document = json.loads(out)
+    assert (code, document["format"], document["input_format"]) == (3, "iosig-explanation/1", "sacct")
+    assert "has no time zone" in document["reason"]
+    code, _, err = cli(*ours, "--replace", log)
+    assert (code, "--explain needs files" in err) == (2, True)
+    assert not (tmp_path / "w").exists()
