@@ -258,8 +258,9 @@ CHANGES: dict[str, list[Change]] = {
         (",name=fs1-OST0001 ", (",nome=fs1-OST0001 ",), lost(1, 1, "has no target")),
         ("host=oss1,", ("host=oss1,,", "host=oss1,host=oss2,"), lost(1, 1, "are damaged")),
         ("lustre2,", ("lustre2 ,",), lost(1, 1, "are damaged")),
+        ("lustre2,", ("lu\0tre2,",), lost(1, 1, "not UTF-8")),
         # an unknown measurement belongs to another collector
-        ("lustre2,", ("lu\0tre2,",), lost(1)),
+        ("lustre2,", ("lustre3,",), lost(1)),
     ],
     "ldms-csv": [
         (",4096,", _each(",{},", (*_NO_BYTES, "nan", "")), lost(1, 1, "non-negative integer")),

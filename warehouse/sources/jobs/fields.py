@@ -45,9 +45,11 @@ _WITH_COMMAS = frozenset(
     ]
 )
 #: text between the first two names of a header; blanks alone separate the columns of a padded table
-_BETWEEN = re.compile(r"\s*[A-Za-z][A-Za-z0-9_/]*([^A-Za-z0-9_/ ]+)[A-Za-z]")
+_BETWEEN = re.compile(r"\s*[A-Za-z][A-Za-z0-9_/]* *([^A-Za-z0-9_/ ]+) *[A-Za-z]")
 _FAILURE = r"^\s*(?:sacct|squeue|slurm_[a-z_]+):? *(?:error|fatal): *(.*)$"
 _MAX_SHOWN_CHARS = 200
+#: start of a comment
+COMMENT = "#"
 _SURPLUS = "Check for a truncated line. A name may contain the separator: export with --delimiter='^|^'."
 
 
@@ -80,8 +82,8 @@ class Layout:
     def split(self, lines: pl.DataFrame, expected: str = "") -> ParsedRows:
         """Split lines (`line`, `raw`) into a column per field, named `field_0` and so on, beside `line` and `raw`.
 
-        Lines with another number of fields are refused; `expected` describes the correct number. Raises InputRefused
-        for an error message of Slurm, since the log is incomplete then.
+        Lines with another number of fields are comments, or refused; `expected` describes the correct number. Raises
+        InputRefused for an error message of Slurm, since the log is incomplete then.
         """
         width, separator = len(self.fields), self.separator
         count = pl.col("raw").str.count_matches(separator, literal=True).cast(pl.Int64) + 1
@@ -90,7 +92,8 @@ class Layout:
         # two merged lines have about twice the number of fields; this differs from free text with separators
         is_overlong = surplus.is_between(1, width - 2) & pl.lit(self.has_free_end)
         fits = lines.select((surplus == 0) | is_overlong).to_series()
-        misfits = lines.filter(~fits)
+        # a field may begin with the mark of a comment
+        misfits = lines.filter(~fits & ~lines["raw"].str.starts_with(COMMENT))
         if failure := find_failure(misfits["raw"]):
             raise failure
         reason = pl.format("The line has {} fields; {}.", count, pl.lit(expected or f"the header has {width}"))

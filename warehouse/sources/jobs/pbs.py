@@ -244,7 +244,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):
         yield from reject_batches(block.refused)
-        frame = _head(block.rows)
+        frame = _head(block.rows.filter(~pl.col("raw").str.starts_with("#")))
         frame = _faults(frame.join(_values(frame), on="line", how="left", maintain_order="left"))
         is_array = pl.col("job_id").str.contains(_ARRAY) | pl.col("array_indices").is_not_null()
         is_run = pl.col("kind").is_in(_KINDS) & ~is_array

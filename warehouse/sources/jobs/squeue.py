@@ -12,7 +12,7 @@ import polars as pl
 
 from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.jobs.fields import Layout, find_failure
+from iosig.warehouse.sources.jobs.fields import COMMENT, Layout, find_failure
 from iosig.warehouse.sources.jobs.queue import infer_observation_time, settle_queue
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
@@ -92,7 +92,7 @@ class _Answers:
             self.found.append((layout, infer_observation_time(self.path) if self._is_start else self._at))
             self._at, self._is_start = None, False
             return len(self.found) - 1
-        self._is_start &= not text.strip()
+        self._is_start &= not text.strip() or text.startswith(COMMENT)
         return None
 
     def get(self, number: int | None) -> tuple[Layout, datetime | None]:
@@ -116,6 +116,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             if observed_at is None:
                 if failure := find_failure(lines["raw"]):
                     raise failure
+                lines = lines.filter(~pl.col("raw").str.starts_with(COMMENT))
                 reason = "The time of the query is unknown, or no header precedes it."
                 yield from reject_batches(build_refused_rows(lines, reason, _REMEDY))
                 continue

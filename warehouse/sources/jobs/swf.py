@@ -177,7 +177,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     whole_jobs = pl.Series(dtype=pl.String)
     for block in blocks(path):
         yield from reject_batches(block.refused)
-        is_comment = pl.col("raw").str.strip_chars_start().str.starts_with(";")
+        is_comment = pl.col("raw").str.contains(r"^\s*[;#]")
         comments = block.rows.filter(is_comment)["raw"].str.strip_chars().to_list()
         header = _header(comments) | header
         frame = _fields(block.rows.filter(~is_comment))

@@ -17,7 +17,7 @@ _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 
 
 def blocks(path: Path, header_number: Callable[[str], int | None] | None = None) -> Iterator[ParsedRows]:
-    """Yield the lines of a text file in blocks, without empty lines, comments (`#`) and header lines.
+    """Yield the lines of a text file in blocks, without empty lines and header lines.
 
     Rows have the columns `line`, `header` (the number of the last header line above, NULL if there was none) and
     `raw`. `header_number` returns the number of a header line, and None for other lines. A last line without a line end
@@ -32,8 +32,6 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
         size += len(raw)
         if text is None:
             refused.append(refuse_non_text(number, raw))
-        elif text.startswith("#"):
-            continue
         elif header_number is not None and (new_header := header_number(text)) is not None:
             header = new_header
         elif isinstance(text, OpenLine) and text.strip():

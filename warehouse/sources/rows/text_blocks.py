@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
@@ -14,7 +13,7 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
-from iosig.warehouse.sources.files.opening import open_decompressed, read_lines, refusing_damage, refusing_damage_after
+from iosig.warehouse.sources.files.opening import open_decompressed, read_lines, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, MAX_HEADER_LINES, RAW, Header, find_header, split_lines
 from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame, refuse_non_text
 
@@ -37,9 +36,11 @@ class Block:
 
 def read_header(path: Path, is_header: Callable[[Header], bool]) -> tuple[int, Header]:
     """Read the header of a plain or compressed file, and the number of its line; see `delimited.find_header`."""
-    with refusing_damage(), open_decompressed(path) as file:
-        starts = list(islice(iter(lambda: file.readline(current_limits().max_line_bytes), b""), MAX_HEADER_LINES))
-    return find_header([start.decode("utf-8", "replace") for start in starts], is_header)
+    starts: list[str] = []
+    with refusing_damage_after(lambda: len(starts)), open_decompressed(path) as file:
+        while len(starts) < MAX_HEADER_LINES and (line := file.readline(current_limits().max_line_bytes)):
+            starts.append(line.decode("utf-8", "replace"))
+    return find_header(starts, is_header)
 
 
 def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, skipped_line_count: int = 0) -> Iterator[Block]:

@@ -25,7 +25,7 @@ def test_limits_apply_in_context_and_errors_name_them(tmp_path: Path, monkeypatc
     lines.write_bytes(b"ab\nabcd\n")
     with apply_limits(Limits(max_line_bytes=3, max_expansion_factor=1.0)):
         assert [text for _, text, _ in text_lines(lines)] == ["ab", None]
-        with open_decompressed(packed) as file, pytest.raises(InputRefused, match=r"limits\.max_expansion_factor"):
+        with pytest.raises(InputRefused, match=r"limits\.max_expansion_factor"), open_decompressed(packed) as file:
             file.read()
     assert current_limits() == Limits()
 

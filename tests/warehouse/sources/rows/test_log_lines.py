@@ -32,8 +32,8 @@ def test_each_line_has_its_number_and_preceding_header(tmp_path: Path) -> None:
 
 
 def test_without_headers_every_line_is_returned(tmp_path: Path) -> None:
-    (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\n# a comment\nx\n"))
-    assert block.rows.rows() == [(1, None, " H0 "), (4, None, "x")]
+    (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\nx\n"))
+    assert block.rows.rows() == [(1, None, " H0 "), (3, None, "x")]
     assert block.refused.is_empty()
 
 
