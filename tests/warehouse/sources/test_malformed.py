@@ -180,9 +180,6 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content[:-9],
         {
             LOGS: lost(1, 1, "no end"),
-            # the fields that are used precede the cut
-            "sge lsf": same(),
-            "slurm-jobcomp": lost(1, 1, "no ExitCode"),
             "polls-csv": lost(1, 1, "2 fields"),
             "class-reviews": lost(1, 1, "fields"),
             "request-events-csv": lost(1, 1, "9 fields"),
@@ -229,8 +226,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "series": same(5),
             f"{PARQUET} {HDF5} lmt-database lustre-stats recorder-tar": same(),
             "mmperfmon": changed(10),
-            "ldms-lustre2": same(1, "time is not in seconds"),
-            "jobstats influx-line ldms-csv mmpmon pmrep prometheus-prom dftracer": same(),
+            "jobstats influx-line ldms-csv ldms-lustre2 mmpmon pmrep prometheus-prom dftracer": same(),
             "tmio-jsonl": changed(25),
             "tmio-msgpack": changed(6),
             "recorder-txt": changed(1, 2, "starts before the previous call"),
@@ -306,7 +302,10 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a comment before": (
         lambda sample: b"# exported by a collector\n" + sample.content,
         {
-            f"{LOGS} {TABLES} series mmperfmon jobstats influx-line mmpmon prometheus-prom": same(),
+            f"sacct squeue pbs swf sge lsf {TABLES} series mmperfmon jobstats influx-line mmpmon prometheus-prom": same(),
+            "slurm-jobcomp": same(1, "not a record"),
+            "lustre-stats": same(1, "belongs to no target"),
+            "ldms-lustre2 pmrep": same(),
             # a header of LDMS begins with this mark
             "ldms-csv": same(1, "header is damaged"),
             "dftracer predictions": same(1, "not JSON|not a prediction"),
@@ -319,6 +318,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             TABLES: same(1, "1 fields where"),
             "series": same(),
             LOGS: same(1),
+            "lustre-stats ldms-lustre2 pmrep": same(1),
             "mmperfmon jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer predictions": same(1),
             "recorder-txt": refused("starts with a call"),
         },
@@ -361,7 +361,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             lambda sample, encoding=encoding: sample.content.decode().encode(encoding),
             {
                 f"{LOGS} {TABLES} {JSON} series mmperfmon jobstats influx-line ldms-csv mmpmon": same(),
-                "prometheus-prom dftracer tmio-jsonl recorder-txt predictions": same(),
+                "prometheus-prom dftracer tmio-jsonl recorder-txt predictions lustre-stats ldms-lustre2 pmrep": same(),
             },
         )
         for encoding in ("UTF-16", "UTF-32")
@@ -381,7 +381,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
                 "lustre-stats": changed(-1, 1, "does not write"),
                 "jobstats": lost(1, 1, "not in Lustre's format"),
                 "prometheus-prom": lost(1, 2, "not UTF-8|fewer counters"),
-                "influx-line mmpmon pmrep": lost(1, 1, "not UTF-8"),
+                "influx-line mmpmon": lost(1, 1, "not UTF-8"),
+                "pmrep": changed(0),
                 # a path may have any bytes but NUL
                 "recorder-txt": lost(1, 1, "not in recorder2text's") if junk == b"\0" else changed(0),
                 "predictions": lost(1, 1, "not valid JSON"),
@@ -420,7 +421,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmperfmon": lost(2, 1, "not a row"),
             "lustre-stats": changed(-1, 1, "does not write"),
             "prometheus-prom": lost(1, 2, "limits.max_line_bytes|fewer counters"),
-            "jobstats influx-line mmpmon pmrep recorder-txt": lost(1, 1, "limits.max_line_bytes"),
+            "pmrep": changed(0),
+            "jobstats influx-line mmpmon recorder-txt": lost(1, 1, "limits.max_line_bytes"),
             "dftracer": lost(1, 1, "not UTF-8"),
             "extrapolations": changed(0),
         },

@@ -60,6 +60,7 @@ _RATES: Final = {
     _READ: "read_bytes_per_s", _WRITTEN: "write_bytes_per_s", _READS: "read_iops", _WRITES: "write_iops"
 }  # fmt: skip
 _HEADER = re.compile(r'(?:Host,Interval,)?Time,"[A-Za-z]\w*(?:\.\w+)+')
+_SNIFFED_LINES = 20
 _NAME = re.compile(r"([A-Za-z][\w.]*)(?:-(.*))?")
 _STATED = re.compile(r"#\s+(host|timezone): (\S+)")
 _OFFSET = r"\s*UTC(?P<sign>[+-])(?P<hours>\d{1,2})(?::(?P<minutes>\d{1,2}))?$"
@@ -71,9 +72,8 @@ _MAX_FALLING_RATIO = 0.1
 
 
 def sniff(head: Head) -> bool:
-    """Recognize pmrep's header, which may follow comments."""
-    lines = [line for line in head.lines if line.strip() and not line.startswith("#")]
-    return bool(lines) and _HEADER.match(lines[0].removeprefix("\ufeff")) is not None
+    """Recognize pmrep's header in the first lines."""
+    return any(_HEADER.match(line.removeprefix("\ufeff")) for line in head.lines[:_SNIFFED_LINES])
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -145,7 +145,7 @@ class _File:
 
     def blocks(self) -> Iterator[_Block]:
         """Yield the content of each header's lines, block by block."""
-        for block in text_blocks.blocks(self.path, BLOCK_BYTES, has_header=False):
+        for block in text_blocks.blocks(self.path, BLOCK_BYTES):
             lines = text_blocks.lines(block).filter(pl.col("text").str.contains(r"\S"))
             is_cut = pl.lit(not block.content.endswith(b"\n")) & (pl.col(LINE) == pl.col(LINE).max())
             lines = lines.with_columns(is_cut=is_cut, text=pl.col("text").str.strip_chars_end("\r"))

@@ -102,7 +102,7 @@ def _read_all(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the readings of a file, and refused lines; raise InputRefused if no header names a target."""
     pending, stamp_us = pl.DataFrame(schema=_SCHEMA), None
     readings, refused = [pl.DataFrame(schema=_READINGS)], [build_reject_frame([])]
-    for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
+    for block in text_blocks.blocks(path, BLOCK_BYTES):
         lines = pl.concat([pending, text_blocks.lines(block).with_columns(pl.col("text").str.strip_chars_end("\r"))])
         if not block.content.endswith(b"\n"):
             # no line of a reading ends in this mark
