@@ -21,13 +21,14 @@ from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
 _N = r"-?[0-9.]+(?:[eE][+-]?[0-9]+)?"
-#: a line; only the category may contain `:`, and the numbers around it show where it ends
+#: a line; only the category may contain `:` (up to 9), and the numbers around it show where it ends
 _RECORD = (
     r"^(?P<qname>[^:]*):(?P<hostname>[^:]*):[^:]*:(?P<owner>[^:]*):(?P<job_name>[^:]*):(?P<job_number>[0-9]{1,18}):"
     r"(?P<account>[^:]*):-?[0-9]+:(?P<submission_time>[0-9]{1,18}):(?P<start_time>[0-9]{1,18}):"
     r"(?P<end_time>[0-9]{1,18}):(?P<failed>[0-9]{1,9}):(?P<exit_status>-?[0-9]{1,9})"
     rf"(?::{_N}){{17,18}}:(?P<project>[^:]*):[^:]*:(?P<granted_pe>[^:]*):(?P<slots>[0-9]{{1,9}}):"
-    rf"(?P<task_number>[0-9]{{1,18}})(?::{_N}){{3}}:.*?:{_N}:(?P<pe_task_id>(?:NONE|[a-z_]*)|[0-9]+\.[^:]*):{_N}"
+    rf"(?P<task_number>[0-9]{{1,18}})(?::{_N}){{3}}:[^:]*(?::[^:]*){{0,9}}?:{_N}:"
+    rf"(?P<pe_task_id>(?:NONE|none|past_usage)?|[0-9]+\.[^:]*[A-Za-z][^:]*):{_N}"
     rf"(?::{_N}:{_N}(?::[^:]*(?::(?:(?P<qdel_info>[^:@]+@[^:]*)|[^:]*)(?::.*)?)?)?)?$"
 )
 _FIELDS = tuple(re.findall(r"\?P<(\w+)>", _RECORD))
