@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -29,9 +29,7 @@ _RATES = (1_000_000, 2_000_000, 3_000_000)
 
 
 def _write_logs(folder: Path) -> None:
-    instants = [
-        [f"{datetime.fromtimestamp(T + start + end, sge.UTC):%FT%T}" for end in (0, _RUN_S)] for *_, start in JOBS
-    ]
+    instants = [[f"{datetime.fromtimestamp(T + start + end, UTC):%FT%T}" for end in (0, _RUN_S)] for *_, start in JOBS]
     start = T + JOBS[0][2]
     first = (
         sge.record(101, pe="NONE", slots=1)
