@@ -302,7 +302,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a comment before": (
         lambda sample: b"# exported by a collector\n" + sample.content,
         {
-            f"sacct squeue pbs swf sge lsf {TABLES} series mmperfmon jobstats influx-line mmpmon prometheus-prom": same(),
+            f"sacct squeue pbs swf sge lsf {TABLES} series mmperfmon jobstats": same(),
+            "influx-line mmpmon prometheus-prom": same(),
             "slurm-jobcomp": same(1, "not a record"),
             "lustre-stats": same(1, "belongs to no target"),
             "ldms-lustre2 pmrep": same(),
