@@ -166,7 +166,7 @@ class Study:
         return " ".join(
             f"{option.opts[0]} {str(option.name).upper() if isinstance(value, Path) else value}"
             for option, value in values.items()
-            if value is not None and option.name != self.part
+            if value not in (None, ()) and option.name != self.part
         )
 
 

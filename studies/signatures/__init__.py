@@ -9,6 +9,7 @@
 - `figures`: Figures: accuracy as in IOSI's Figure 16, sensitivity as in Figures 17 and 18, time as in Figure 19.
 - `injected`: Runs of a family's applications with background traffic, each in its own window.
 - `job_counter_page`: Table of signatures from job-level counters, shared traffic, and the upper bound.
+- `mechanisms`: Write-back caches, time limits and job arrays.
 - `methods`: The compared methods by name, and the swept parameters of `iosi_filtered`.
 - `page`: Template variables, tables and figures of the page.
 - `running`: The study itself: draws sites, runs every method, and keeps one row per signature.
@@ -17,6 +18,8 @@
 - `summary`: Means and spreads of the scores, and the targets.
 - `timing`: Run time of the methods by number and length of samples: IOSI's Figure 19.
 """
+
+import click
 
 from iosig.studies.study import SEED, WORKERS, Study, file_option, part_option, seed_count_option
 
@@ -41,6 +44,7 @@ STUDY = Study(
             "Measured polls of a file system, in any supported format; applications are injected into its traffic.",
         ),
         part_option(PARTS),
+        click.Option(["--family", "families"], multiple=True, help="Draw only this family; repeatable. Default: all."),
         WORKERS,
     ),
     part="parts",

@@ -23,9 +23,6 @@ _TAIL_LENGTH, _TAIL_HEIGHT = (1.3, 4.0, 2000.0), (1.8, 0.3, 6.0)
 #: traffic that never rests: floor relative to the mean (0.6 of 2.4 GB/s); shape of the gamma-distributed rest, which
 #: puts a tenth of the time above 5 GB/s at a mean of 2.4 GB/s; correlation time [s]
 _FLOOR, _SHAPE, _MEMORY_S = 0.25, 0.77, 15.0
-#: one large periodic neighbor: range of its period [s]; fraction of the period that a burst takes; relative jitter of
-#: burst starts; fraction of all background bytes
-_STEP_S, _DUTY, _UNEVEN, _NEIGHBORS_SHARE = (150.0, 500.0), 0.2, 0.02, 0.85
 #: relative amplitude of the daily cycle
 _DAY_SWING = 0.9
 
@@ -121,18 +118,32 @@ def _draw_unresting(level: float, run_count: int, seconds: int, rng: np.random.G
     return rates
 
 
-def _draw_neighbor(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
-    step_s = rng.uniform(*_STEP_S)
-    count = int(seconds / step_s) + 3
-    begin = (np.arange(count) - 1.0 - rng.random((run_count, 1))) * step_s
-    begin += rng.normal(0.0, _UNEVEN * step_s, begin.shape)
-    is_at_work: Bools = np.zeros((run_count, seconds), dtype=np.bool_)
-    second = np.arange(seconds) + 0.5
-    for row, starts in zip(is_at_work, np.sort(begin, axis=1), strict=True):
-        place = np.searchsorted(starts, second) - 1
-        row[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < _DUTY * step_s)
-    own_level = _NEIGHBORS_SHARE * level
-    return is_at_work * (own_level / _DUTY) + _draw_resting(level - own_level, run_count, seconds, rng)
+@dataclass(frozen=True, slots=True)
+class _Neighbor:
+    """One large periodic neighbor besides other transfers.
+
+    period_s: range of its period [s]. duty: fraction of the period that a burst takes. jitter: standard deviation of
+    burst starts, relative to the period. share: fraction of all background bytes.
+    """
+
+    period_s: tuple[float, float]
+    duty: float
+    jitter: float
+    share: float
+
+    def draw(self, level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+        """Draw its traffic and that of others in windows (runs, seconds) with mean `level`."""
+        period_s = rng.uniform(*self.period_s)
+        count = int(seconds / period_s) + 3
+        begin = (np.arange(count) - 1.0 - rng.random((run_count, 1))) * period_s
+        begin += rng.normal(0.0, self.jitter * period_s, begin.shape)
+        is_at_work: Bools = np.zeros((run_count, seconds), dtype=np.bool_)
+        second = np.arange(seconds) + 0.5
+        for row, starts in zip(is_at_work, np.sort(begin, axis=1), strict=True):
+            place = np.searchsorted(starts, second) - 1
+            row[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < self.duty * period_s)
+        own_level = self.share * level
+        return is_at_work * (own_level / self.duty) + _draw_resting(level - own_level, run_count, seconds, rng)
 
 
 _MAKERS: dict[Foreign, Callable[[float, int, int, np.random.Generator], Reals]] = {
@@ -140,6 +151,8 @@ _MAKERS: dict[Foreign, Callable[[float, int, int, np.random.Generator], Reals]] 
     "never_rests": _draw_unresting,
     "streams": _draw_streams,
     "tails": _draw_heavy_tails,
-    "neighbour": _draw_neighbor,
+    "neighbour": _Neighbor((150.0, 500.0), 0.2, 0.02, 0.85).draw,
+    "short_neighbour": _Neighbor((60.0, 60.0), 0.15, 0.0, 0.95).draw,
+    "long_neighbour": _Neighbor((900.0, 900.0), 0.1, 0.005, 0.95).draw,
     "diurnal": _draw_diurnal,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def family_values(results: Results) -> dict[str, object] | None:
     if select_families(results).is_empty():
         return None
     answers, predictions = _collect_answers(results), _predict_correlations(results)
-    columns = ("family", "runs drift by", "others cost", "others do", "runs do", "polls")
+    columns = ("family", "runs drift by", "others cost", "others do", "runs do", "polls", "also")
     return {
         "described": Table(columns, [_describe_family(family) for family in FAMILIES]),
         "known_in_time": _KNOWN_IN_TIME,
@@ -150,7 +151,18 @@ def _describe_family(family: Family) -> tuple[str, ...]:
         family.foreign.replace("_", " "),
         family.program,
         f"{family.interval_s:g} s{jitter}",
+        _describe_mechanism(family),
     )
+
+
+def _describe_mechanism(family: Family) -> str:
+    mechanisms = (
+        (family.drain_s > 0, f"a cache drains in {family.drain_s:g} s"),
+        (family.clock_s > 0, f"clocks differ by up to {family.clock_s:g} s"),
+        (family.limit_ratio < math.inf, f"runs stop at {family.limit_ratio:g} of the undisturbed duration"),
+        (family.array_size > 1, f"arrays of {family.array_size}"),
+    )
+    return ", ".join(text for is_present, text in mechanisms if is_present) or "-"
 
 
 def _average_groups(answers: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import numpy as np
 
 from iosig.studies.signatures.backgrounds import draw_traffic
 from iosig.studies.signatures.families import FOREIGN_LEVELS, Drift, Family, Program
+from iosig.studies.signatures.mechanisms import add_siblings, drain_cache, stop_at_limit
 from iosig.studies.signatures.sites import STUDIED, LabeledSamples
 from iosig.transforms.arrays import Bools, Ragged, Reals, offsets_of
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -54,6 +55,7 @@ class FamilySetting:
         return LabeledSamples(
             applications,
             SampleSets.concatenate([self._draw_samples(application, seed) for application in applications]),
+            self.family.drain_s,
         )
 
     def _draw_job_counters(self, seed: int) -> LabeledSamples:
@@ -75,8 +77,17 @@ class FamilySetting:
         plan = replace(plan, waits_s=plan.waits_s * np.maximum(1.0 + family.drift_ratio * load * pace, 0.5))
         storage = _Storage.with_background(background * peak, family, peak)
         end_s = simulate_runs(storage, plan, application, latency)
-        traffic = storage.own if self.is_alone_seen else storage.own + storage.others - storage.yielded
-        return sample_polls(traffic, end_s, family.interval_s, family.jitter_ratio, polled)
+        end_s, own, yielded = stop_at_limit(
+            end_s, _LEAD_S + family.limit_ratio * application.duration_s, storage.own, storage.yielded
+        )
+        traffic = own = drain_cache(own, family.drain_s)
+        # a generator of its own, so that all other draws are those of a family without mechanisms
+        random = stream(seed, "mechanisms", family.name, application.name)
+        if not self.is_alone_seen:
+            spread_s = int(application.duration_s)
+            traffic = add_siblings(own, family.array_size, spread_s, random) + storage.others - yielded
+        clock_error_s = family.clock_s * random.uniform(-1.0, 1.0, len(own))
+        return sample_polls(traffic, end_s, family.interval_s, family.jitter_ratio, polled, clock_error_s)
 
     def _draw_background(self, application: Application, rng: np.random.Generator) -> Reals:
         """Draw the background in each run's window (runs, seconds), relative to the application's peak."""
@@ -167,6 +178,9 @@ def draw_paces(drift: Drift, burst_count: int, run_count: int, rng: np.random.Ge
     normal = rng.standard_normal((run_count, burst_count + 1))
     if drift == "scale":
         return np.repeat(normal[:, :1], burst_count + 1, axis=1)
+    if drift == "stall":
+        stalls = rng.exponential(burst_count + 1, run_count)
+        return (rng.integers(0, burst_count + 1, (run_count, 1)) == np.arange(burst_count + 1)) * stalls[:, None]
     if drift == "walk":
         walks: Reals = np.cumsum(normal, axis=1) / np.sqrt((burst_count + 2) / 2)
         return walks
@@ -255,16 +269,22 @@ def simulate_runs(storage: _Storage, plan: RunPlan, application: Application, la
 
 
 def sample_polls(
-    bytes_per_s: Reals, end_s: Reals, interval_s: float, jitter_ratio: float, rng: np.random.Generator
+    bytes_per_s: Reals,
+    end_s: Reals,
+    interval_s: float,
+    jitter_ratio: float,
+    rng: np.random.Generator,
+    clock_error_s: Reals | float = 0.0,
 ) -> SampleSet:
     """Return the samples of the completed runs, as seen in polls of the traffic in their windows (runs, seconds).
 
-    Poll times are independent of a run's start. A late poll has more bytes and the next one fewer, since rates are
-    bytes over the nominal interval.
+    clock_error_s (runs): times in the job log minus those of polls. Poll times are independent of a run's start. A late
+    poll has more bytes and the next one fewer, since rates are bytes over the nominal interval.
     """
     total = np.zeros((bytes_per_s.shape[0], bytes_per_s.shape[1] + 1))
     np.cumsum(bytes_per_s, axis=1, out=total[:, 1:])
-    begin = _LEAD_S - interval_s * rng.random(len(total))
+    start_s = _LEAD_S + np.broadcast_to(clock_error_s, len(total))
+    begin = start_s - interval_s * rng.random(len(total))
     duration = np.ceil(end_s - _LEAD_S)
     is_whole = np.isfinite(end_s) & (end_s + 2 * interval_s < total.shape[1] - 1)
     values, counts = [], []
@@ -275,10 +295,10 @@ def sample_polls(
         if not is_whole[run]:
             continue
         # the last step is the first one with a right edge at or after the run's end
-        count = int(np.ceil((_LEAD_S + duration[run] - begin[run]) / interval_s))
+        count = int(np.ceil((start_s[run] + duration[run] - begin[run]) / interval_s))
         late = np.clip(jitter_ratio * run_rng.standard_normal(count + 1), -0.4, 0.4)
         read = np.interp(begin[run] + (np.arange(count + 1) + late) * interval_s, edges, total[run])
         values.append(np.diff(read) / interval_s)
         counts.append(count)
     samples = Ragged(np.concatenate([np.zeros(0), *values]), offsets_of(counts))
-    return SampleSet(samples, interval_s, (begin - _LEAD_S)[is_whole], duration[is_whole])
+    return SampleSet(samples, interval_s, (begin - start_s)[is_whole], duration[is_whole])

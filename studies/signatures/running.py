@@ -45,7 +45,7 @@ class StudyParams:
 
     seed_count: sites per setting (20 or more for published results). worker_count: processes, one per core if None.
     polls: measured polls (Edison) in any supported format; None leaves them out. parts: results to compute, all if
-    empty. days: in which each application runs ten times.
+    empty. families: families to draw, all if empty. days: in which each application runs ten times.
     """
 
     seed_count: int = 20
@@ -53,6 +53,7 @@ class StudyParams:
     worker_count: int | None = None
     polls: Path | None = None
     parts: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
     days: float = SiteSetting().days
 
     def wants(self, part: str) -> bool:
@@ -143,10 +144,9 @@ def _list_site_settings(
 def _build_family_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[WorkItem]:
     """Yield the items of each family at each level, by source of the samples."""
     calm = next(iter(FOREIGN_LEVELS))
+    drawn = [family for family in FAMILIES if family.name in params.families or not params.families]
     alone_pairs = [(ALONE, calm)] if params.wants("counted") else []
-    for number, (family, level) in product(
-        range(params.seed_count), [*alone_pairs, *product(FAMILIES, FOREIGN_LEVELS)]
-    ):
+    for number, (family, level) in product(range(params.seed_count), [*alone_pairs, *product(drawn, FOREIGN_LEVELS)]):
         yield from _build_site_items(FamilySetting(family, level), 0.0, number, params, methods)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from iosig.studies.signatures.mechanisms import drain_cache
 from iosig.transforms.arrays import Reals, cut
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -39,30 +40,38 @@ class Truth:
     bursts: Bursts
 
     @classmethod
-    def from_application(cls, application: Application) -> Truth:
-        """Compute the undisturbed write rate and the bursts of an application."""
+    def from_application(cls, application: Application, drain_s: float = 0.0) -> Truth:
+        """Compute the undisturbed write rate and the bursts of an application, after a cache that drains in `drain_s`.
+
+        A burst then ends when a quarter of its rate is left.
+        """
         written = [burst for burst in application.bursts if burst.direction == "write"]
         starts = np.array([burst.offset_s for burst in written])
         ends = np.array([burst.end_s for burst in written])
         volumes = np.array([burst.volume_bytes for burst in written])
+        drained_s = drain_s * np.log(4.0)
         # peak times are in the middle of plateaus, since a burst keeps its peak rate for most of its duration
         return cls(
-            signature(application, "write"),
-            Bursts(starts, (starts + ends) / 2.0, ends, volumes, np.full(len(starts), np.nan)),
+            drain_cache(signature(application, "write"), drain_s),
+            Bursts(starts, (starts + ends) / 2.0, ends + drained_s, volumes, np.full(len(starts), np.nan)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class LabeledSamples:
-    """Sample sets of applications with known truth, in order."""
+    """Sample sets of applications with known truth, in order.
+
+    drain_s: time constant of a cache between the runs and the servers [s].
+    """
 
     applications: tuple[Application, ...]
     sets: SampleSets
+    drain_s: float = 0.0
 
     @property
     def truths(self) -> list[Truth]:
-        """Undisturbed rate and bursts of each application."""
-        return [Truth.from_application(application) for application in self.applications]
+        """Undisturbed rate and bursts of each application, as servers see them."""
+        return [Truth.from_application(application, self.drain_s) for application in self.applications]
 
 
 @dataclass(frozen=True, slots=True)
