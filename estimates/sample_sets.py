@@ -35,6 +35,7 @@ def build_sample_sets(
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
         interference=interference,
+        is_truncated=rows["is_truncated"].fill_null(value=False).to_numpy(),
     )
     return _adjust_sets(of_runs, rows, subjects, settings)
 

@@ -191,7 +191,7 @@ def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any])
     query = """
         with runs as (
             select cluster, job_id, started_at, ended_on, node_count, duration_s,
-                coalesce(source, 'server') as source
+                coalesce(is_truncated, false) as is_truncated, coalesce(source, 'server') as source
             from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
         ),
@@ -221,7 +221,8 @@ def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any])
             (epoch_us(all_samples.grid_started_at) - epoch_us(all_samples.started_at)) / 1e6 as start_s,
             all_samples.sample_bytes_per_s,
             runs.node_count,
-            runs.duration_s
+            runs.duration_s,
+            runs.is_truncated
         from all_samples
         inner join runs using (source, cluster, job_id, started_at)
         where all_samples.filesystem = $filesystem

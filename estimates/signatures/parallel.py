@@ -39,6 +39,7 @@ def select_chunk(sets: SampleSets, chunk: slice) -> SampleSets:
         interval_s=sets.interval_s[chunk],
         offsets=offsets - offsets[0],
         interference=None if sets.interference is None else sets.interference[edges[0] : edges[-1]],
+        is_truncated=None if sets.is_truncated is None else sets.is_truncated[runs],
     )
 
 

@@ -86,6 +86,12 @@ measured as (
         all_samples.*,
         jobs.node_count,
         jobs.duration_s,
+        coalesce(
+            jobs.state in (
+                'BOOT_FAIL', 'CANCELLED', 'DEADLINE', 'NODE_FAIL', 'OUT_OF_MEMORY', 'PREEMPTED', 'TIMEOUT'
+            ),
+            false
+        ) as is_truncated,
         left(all_samples.application_id, length(all_samples.application_id) - length(jobs.node_count::varchar))
         || '*' as merged_id
     from all_samples
@@ -181,6 +187,7 @@ select
     interval_s,
     step_count,
     duration_s,
+    is_truncated,
     sample_bytes,
     missing_ratio,
     source

@@ -87,7 +87,8 @@ class FamilySetting:
             spread_s = int(application.duration_s)
             traffic = add_siblings(own, family.array_size, spread_s, random) + storage.others - yielded
         clock_error_s = family.clock_s * random.uniform(-1.0, 1.0, len(own))
-        return sample_polls(traffic, end_s, family.interval_s, family.jitter_ratio, polled, clock_error_s)
+        samples = sample_polls(traffic, end_s, family.interval_s, family.jitter_ratio, polled, clock_error_s)
+        return replace(samples, is_truncated=samples.duration_s >= family.limit_ratio * application.duration_s)
 
     def _draw_background(self, application: Application, rng: np.random.Generator) -> Reals:
         """Draw the background in each run's window (runs, seconds), relative to the application's peak."""

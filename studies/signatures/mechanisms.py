@@ -36,7 +36,7 @@ def add_siblings(own: Reals, array_size: int, spread_s: int, rng: np.random.Gene
     """
     if array_size == 1:
         return own
-    run_count, seconds = own.shape
+    run_count, seconds = len(own), own.shape[1]
     start_s = rng.integers(0, spread_s, run_count)
     total = own.copy()
     for run in range(run_count):

@@ -68,7 +68,7 @@ def score_signatures(
 def summarize_runs(samples: LabeledSamples) -> list[RunSummary | None]:
     """Summarize each application's typical runs, for the expected correlation."""
     sets = samples.sets
-    is_usual = select_typical_runs(sets.duration_s, sets.offsets)
+    is_usual = select_typical_runs(sets.duration_s, sets.offsets, sets.is_truncated)
     edges = sets.offsets.tolist()
     return [
         RunSummary.from_set(sets.get_set(place).select_runs(is_usual[a:b]))

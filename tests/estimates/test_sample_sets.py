@@ -24,6 +24,7 @@ def make_rows(*runs: tuple[str, int, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
             "grid_started_at": [AT - timedelta(seconds=0.5)] * len(runs),
             "interval_s": [2.0] * len(runs),
             "duration_s": [2.0 * count for count in steps],
+            "is_truncated": [None, *[True] * (len(runs) - 1)],
             "sample_bytes_per_s": [[float(place) for place in range(count)] for count in steps],
         }
     )
@@ -35,18 +36,24 @@ def test_rows_of_each_application_are_a_set() -> None:
     assert sets.offsets.tolist() == [0, 2, 3]
     assert sets.samples.counts.tolist() == [3, 4, 5]
     assert sets.start_s.tolist() == pytest.approx([-0.5] * 3)
+    assert sets.is_truncated is not None
+    assert sets.is_truncated.tolist() == [False, True, True]
     assert sets.get_set(1).samples.values.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_set_over_node_counts_has_the_shortest_duration() -> None:
     sets = build_sample_sets(*make_rows(("a/b/*", 1, 50), ("a/b/*", 2, 100), ("a/c/2", 2, 100)), SignatureSettings())
     assert sets.samples.counts.tolist() == [50, 50, 100]
+    assert sets.is_truncated is not None
+    assert sets.is_truncated.tolist() == [False, True, True]
 
 
 def test_long_runs_are_truncated() -> None:
     settings = SignatureSettings(max_duration_s=20.0)
     sets = build_sample_sets(*make_rows(("a/b/1", 1, 50), ("a/b/1", 1, 8), ("a/c/2", 2, 9)), settings)
     assert sets.duration_s.tolist() == [20.0, 16.0, 18.0]
+    assert sets.is_truncated is not None
+    assert sets.is_truncated.tolist() == [False, True, True], "a run of which only the beginning is used is complete"
     assert sets.samples.counts.tolist() == [11, 8, 9]
 
 

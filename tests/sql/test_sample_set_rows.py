@@ -46,6 +46,14 @@ def test_set_has_properties_of_its_runs(select: Select) -> None:
     )
 
 
+def test_stopped_runs_are_truncated(select: Select) -> None:
+    rows = given([(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(5)])
+    states = ["state", "COMPLETED", "TIMEOUT", "CANCELLED", "FAILED", "."]
+    jobs = "\n".join(f"{row} {state}" for row, state in zip(rows[JOBS].splitlines(), states, strict=True))
+    found = select(SAMPLE_SETS, rows | {JOBS: jobs}, **PARAMETERS)
+    assert found["is_truncated"].to_list() == [False, True, True, False, False]
+
+
 def test_unmeasured_or_zero_length_runs_are_in_no_set(select: Select) -> None:
     found = select(
         SAMPLE_SETS,

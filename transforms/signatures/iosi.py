@@ -494,7 +494,7 @@ def trace_iosi(sample_set: SampleSet, params: IosiParams, min_run_count: int) ->
     """
     sets = SampleSets.concatenate([sample_set])
     volume_bytes = run_volumes(sets)
-    is_atypical = ~select_typical_runs(sets.duration_s, sets.offsets)
+    is_atypical = ~select_typical_runs(sets.duration_s, sets.offsets, sets.is_truncated)
     scores = score_runs(sets, volume_bytes, is_atypical, params)
     samples = _equalize(sample_set.select_runs(~scores.is_outlier), params)
     is_enough = sample_set.run_count >= min_run_count

@@ -122,12 +122,12 @@ def extract_signatures(
     Notes
     -----
     `iosi` excludes outliers by duration and volume (IOSI, section 5.1), and `iosi_raw` nothing (section 6.1).
-    `elastic`, `robust` and `time_normalized` take low quantiles. So they, and the expected correlation, use all runs of
-    typical duration, regardless of volume. All others exclude runs of atypical duration and outliers, like
-    `iosi_filtered`.
+    `elastic`, `robust` and `time_normalized` take low quantiles. So they, and the expected correlation, use all
+    complete runs of typical duration, regardless of volume. All others exclude runs of atypical duration and outliers,
+    like `iosi_filtered`.
     """
     params = params or SignatureParams()
-    is_atypical = ~outliers.select_typical_runs(sets.duration_s, sets.offsets)
+    is_atypical = ~outliers.select_typical_runs(sets.duration_s, sets.offsets, sets.is_truncated)
     excluded = _exclude_runs_by_method(sets, is_atypical, methods, params)
     extractors = _make_extractors(params)
     signatures: dict[str, list[Signature]] = {}

@@ -3,7 +3,7 @@
 *Typical duration.* A run that stopped early or resumed from a checkpoint is not a sample of the whole application
 (IOSI, FAST'14, section 5.1 and its note 1). Local outlier factors miss such runs if several are similar or almost
 complete. A single short run would determine the length of the whole set, because IOSI's duration correction trims all
-samples to the shortest.
+samples to the shortest. A run that was stopped by its time limit may have a typical duration, but is no sample either.
 
 *Outliers.* IOSI (Liu et al., FAST'14), section 5.1, compares runs by (duration, volume): stopped and resumed runs are
 shorter and move less, while runs during heavy interference take longer, with more traffic on the servers. The local
@@ -88,8 +88,8 @@ PARAMS = OutlierParams()
 # ---- typical durations
 
 
-def select_typical_runs(duration_s: Reals, offsets: Ints) -> Bools:
-    """Mark the runs of typical duration in each set, see `typical_duration_s`.
+def select_typical_runs(duration_s: Reals, offsets: Ints, is_truncated: Bools | None = None) -> Bools:
+    """Mark the complete runs of typical duration in each set, see `typical_duration_s`.
 
     Parameters
     ----------
@@ -97,20 +97,41 @@ def select_typical_runs(duration_s: Reals, offsets: Ints) -> Bools:
         Duration of each run [s]; an unknown or non-positive one is not typical.
     offsets : (m + 1,)
         Set i has the runs offsets[i] to offsets[i + 1].
+    is_truncated : (n,) or None
+        Whether a run was stopped before it was complete; None if all runs are complete. Such a run says nothing about
+        the duration of the application, and its bursts are too late if it is normalized to that duration. In sets with
+        fewer than `PARAMS.min_typical_count` complete runs, all runs count as complete.
 
     Returns
     -------
     (n,)
-        All true in sets with fewer than `PARAMS.min_typical_count` typical runs.
+        All complete runs in sets with fewer than `PARAMS.min_typical_count` typical runs.
+
+    Notes
+    -----
+    On two simulated families with time limits, to let truncated runs contribute their beginning at the pace of a
+    typical run was worse than to exclude them: they were stopped because they had been delayed.
     """
     counts = np.diff(offsets)
+    is_complete = _select_complete_runs(is_truncated, offsets)
+    duration_s = np.where(is_complete, duration_s, np.nan)
     typical_s = np.repeat([typical_duration_s(duration_s[a:b]) for a, b in pairwise(offsets)], counts)
     low_s, high_s = (1 - PARAMS.max_shorter_ratio) * typical_s, (1 + PARAMS.max_longer_ratio) * typical_s
     is_typical = (duration_s > 0) & ((duration_s >= low_s) & (duration_s <= high_s))
     owner = owners(offsets)
     is_enough = np.bincount(owner[is_typical], minlength=len(counts)) >= PARAMS.min_typical_count
-    is_selected: Bools = is_typical | ~is_enough[owner]
+    is_selected: Bools = is_typical | (is_complete & ~is_enough[owner])
     return is_selected
+
+
+def _select_complete_runs(is_truncated: Bools | None, offsets: Ints) -> Bools:
+    """Mark the runs (n) that were not truncated; all runs of a set with too few of them."""
+    if is_truncated is None:
+        return np.ones(int(offsets[-1]), np.bool_)
+    owner = owners(offsets)
+    count = np.bincount(owner, ~is_truncated, len(offsets) - 1)
+    is_complete: Bools = ~is_truncated | (count < PARAMS.min_typical_count)[owner]
+    return is_complete
 
 
 def typical_duration_s(duration_s: Reals) -> float:

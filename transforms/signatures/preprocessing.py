@@ -11,7 +11,7 @@ Unmeasured values are NaN and never count as zero. Short gaps are interpolated; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -332,7 +332,14 @@ def truncate_runs(sample_set: SampleSet, max_duration_s: float) -> SampleSet:
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
     values = sample_set.samples.values[places_within(counts) < np.repeat(steps, counts)]
     duration_s = np.fmin(max_duration_s, sample_set.duration_s)
-    return SampleSet(Ragged(values, offsets_of(steps)), sample_set.interval_s, sample_set.start_s, duration_s)
+    is_truncated = sample_set.is_truncated
+    return SampleSet(
+        Ragged(values, offsets_of(steps)),
+        sample_set.interval_s,
+        sample_set.start_s,
+        duration_s,
+        is_truncated=None if is_truncated is None else is_truncated & (sample_set.duration_s < max_duration_s),
+    )
 
 
 def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
@@ -365,14 +372,16 @@ def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
     merged = SampleSets.concatenate(
         [_scale_duration(one, ratio) for one, ratio in zip(usable, medians_s.min() / medians_s, strict=True)]
     )
-    return SampleSet(merged.samples, usable[0].interval_s, merged.start_s, merged.duration_s)
+    return SampleSet(
+        merged.samples, usable[0].interval_s, merged.start_s, merged.duration_s, is_truncated=merged.is_truncated
+    )
 
 
 def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
     """Resample a set to points of 1 s; the first point has the same middle as the first step."""
     shift_s = (sample_set.interval_s - 1.0) / 2 if sample_set.interval_s > 1.0 else 0.0
     points = refine_granularity(sample_set.samples, sample_set.interval_s)
-    return SampleSet(points, 1.0, sample_set.start_s + shift_s, sample_set.duration_s)
+    return replace(sample_set, samples=points, interval_s=1.0, start_s=sample_set.start_s + shift_s, interference=None)
 
 
 def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
@@ -382,4 +391,6 @@ def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
     offsets = offsets_of(left)
     values = _drop_points(sample_set.samples, counts - left, counts)
     start_s, duration_s = sample_set.start_s * ratio, sample_set.duration_s * ratio
-    return SampleSet(Ragged(values, offsets), sample_set.interval_s, start_s, duration_s)
+    return replace(
+        sample_set, samples=Ragged(values, offsets), start_s=start_s, duration_s=duration_s, interference=None
+    )

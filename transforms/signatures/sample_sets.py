@@ -32,6 +32,8 @@ class SampleSet:
     interference : (values,) or None
         Rates of other jobs in the same steps, if the samples are the runs' own traffic. NaN where unknown; None if
         unknown for all runs.
+    is_truncated : (n,) or None
+        Whether a run was stopped before it was complete; None if all runs are complete.
     """
 
     samples: Ragged
@@ -39,6 +41,7 @@ class SampleSet:
     start_s: Reals
     duration_s: Reals
     interference: Reals | None = None
+    is_truncated: Bools | None = None
 
     @property
     def run_count(self) -> int:
@@ -61,6 +64,7 @@ class SampleSet:
             self.start_s[is_selected],
             self.duration_s[is_selected],
             None if self.interference is None else self._select_values(self.interference, is_selected),
+            None if self.is_truncated is None else self.is_truncated[is_selected],
         )
 
     def _select_values(self, values: Reals, is_selected: Bools) -> Reals:
@@ -82,6 +86,8 @@ class SampleSets:
     offsets : (m + 1,)
     interference : (values,) or None
         As in `SampleSet`.
+    is_truncated : (n,) or None
+        As in `SampleSet`.
     """
 
     samples: Ragged
@@ -90,6 +96,7 @@ class SampleSets:
     interval_s: Reals
     offsets: Ints
     interference: Reals | None = None
+    is_truncated: Bools | None = None
 
     @property
     def set_count(self) -> int:
@@ -112,6 +119,7 @@ class SampleSets:
             self.start_s[runs],
             self.duration_s[runs],
             None if self.interference is None else self.interference[edges[0] : edges[-1]],
+            None if self.is_truncated is None else self.is_truncated[runs],
         )
 
     @classmethod
@@ -135,4 +143,16 @@ class SampleSets:
             interval_s=np.array([sample_set.interval_s for sample_set in sets], dtype=np.float64),
             offsets=offsets_of([sample_set.run_count for sample_set in sets]),
             interference=np.concatenate([np.zeros(0), *interference]) if has_interference else None,
+            is_truncated=_concatenate_marks(sets),
         )
+
+
+def _concatenate_marks(sets: list[SampleSet]) -> Bools | None:
+    """Concatenate `is_truncated` of sets; None if no run was truncated."""
+    if all(sample_set.is_truncated is None for sample_set in sets):
+        return None
+    marks = (
+        np.zeros(sample_set.run_count, np.bool_) if sample_set.is_truncated is None else sample_set.is_truncated
+        for sample_set in sets
+    )
+    return np.concatenate([np.zeros(0, np.bool_), *marks])

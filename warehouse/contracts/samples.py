@@ -135,6 +135,15 @@ SAMPLE_SETS = Table(
         c.STEP_COUNT,
         c.DURATION_S,
         Column(
+            "is_truncated",
+            "bool",
+            (
+                "Whether the run was stopped before it was complete: by a time limit, a failed node, a lack of memory, "
+                "preemption or cancellation. It then says nothing about the duration of the application."
+            ),
+            nullable=True,
+        ),
+        Column(
             "sample_bytes",
             "real",
             (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -44,13 +46,14 @@ def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -
 
 def test_part_shares_the_samples_of_its_sets() -> None:
     sets = drawn(5)
+    sets = replace(sets, is_truncated=np.arange(len(sets.duration_s)) % 3 == 0)
     part = select_chunk(sets, slice(1, 4))
     assert np.shares_memory(part.samples.values, sets.samples.values)
     assert part.set_count == 3
     for place in range(3):
         mine, theirs = part.get_set(place), sets.get_set(place + 1)
         assert mine.interval_s == theirs.interval_s
-        for name in ("start_s", "duration_s"):
+        for name in ("start_s", "duration_s", "is_truncated"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
         np.testing.assert_array_equal(mine.samples.values, theirs.samples.values)
         np.testing.assert_array_equal(mine.samples.offsets, theirs.samples.offsets)

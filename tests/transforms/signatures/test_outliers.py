@@ -77,6 +77,20 @@ def test_stopped_runs_do_not_set_the_typical_duration() -> None:
     assert is_typical(others + complete).tolist() == [False] * 5 + [True] * 6
 
 
+def test_truncated_runs_are_not_typical() -> None:
+    duration_s, offsets = np.array([1000.0, 1000.0, 1010.0, 985.0, 985.0, 985.0]), single_set_offsets(6)
+    is_truncated = np.array([False, False, False, True, True, True])
+    assert select_typical_runs(duration_s, offsets, is_truncated).tolist() == (~is_truncated).tolist()
+    assert select_typical_runs(duration_s, offsets, np.zeros(6, np.bool_)).all()
+    few = np.array([False, False, True, True, True, True])
+    assert select_typical_runs(duration_s, offsets, few).all(), "with fewer than three complete runs, all are used"
+
+
+def test_truncated_runs_do_not_return_if_too_few_are_similar() -> None:
+    duration_s, is_truncated = np.array([100.0, 200.0, 400.0, 100.0]), np.array([False, False, False, True])
+    assert select_typical_runs(duration_s, single_set_offsets(4), is_truncated).tolist() == [True, True, True, False]
+
+
 def test_typical_runs_have_asymmetric_tolerance() -> None:
     assert is_typical([1000.0, 1001, 1002, 930, 1090]).tolist() == [True, True, True, False, True]
     assert is_typical([1000.0, 1001, 1002, 952, 1102]).tolist() == [True, True, True, True, False]
