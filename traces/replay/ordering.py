@@ -3,7 +3,8 @@
 Without MPI, a collective call is a barrier among the replayed ranks of its communicator. A communicator's members are
 the ranks that make collective calls on it; Recorder gives it the same id (`<world rank>-<counter>`) on all of its
 ranks. It synchronizes ranks only if all members arrive equally often, and the world only if every replayed rank does.
-If a simulation beforehand finds a deadlock, no communicator synchronizes ranks.
+If a simulation beforehand finds a deadlock, the communicators that wait for each other's ranks do not synchronize
+ranks; the others do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from iosig.traces.replay.functions import Verb
 from iosig.traces.replay.scripts import Script
@@ -68,9 +71,9 @@ def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
     if WORLD in members and len(members[WORLD]) != rank_count:
         ignored[WORLD] = "some replayed ranks make none of these calls"
     used = [name for name in members if name not in ignored]
-    if not _goes_on(groups, set(used)):
-        ignored |= dict.fromkeys(used, "the ranks would deadlock")
-        used = []
+    while stuck := _find_deadlock(groups, set(used)):
+        ignored |= dict.fromkeys(stuck, "the ranks would deadlock")
+        used = [name for name in used if name not in stuck]
     return Order(
         {name: len(members[name]) for name in used},
         {name: min(members[name]) for name in used},
@@ -79,8 +82,11 @@ def choose_order(parts: Iterable[Visits], rank_count: int) -> Order:
     )
 
 
-def _goes_on(groups: list[Visits], used: set[str]) -> bool:
-    """Simulate the barriers, one rank per group of equal sequences; return whether all ranks finish."""
+def _find_deadlock(groups: list[Visits], used: set[str]) -> set[str]:
+    """Simulate the barriers, one rank per group of equal sequences; return the communicators that wait in a circle.
+
+    A communicator that waits for a rank in the circle, but is not part of it, does not cause the deadlock.
+    """
     paths = [
         [group.communicators[number] for number in group.numbers().tolist() if group.communicators[number] in used]
         for group in groups
@@ -100,4 +106,20 @@ def _goes_on(groups: list[Visits], used: set[str]) -> bool:
             for index in released:
                 at[index] += 1
             ready += released
-    return all(place == len(path) for place, path in zip(at, paths, strict=True))
+    stopped_at = {group: name for name, stopped in waiting.items() for group in stopped}
+    return _find_circles(
+        {(other, name) for group, name in stopped_at.items() for other in set(paths[group]) & waiting.keys() - {name}}
+    )
+
+
+def _find_circles(edges: set[tuple[str, str]]) -> set[str]:
+    """Return the nodes of a directed graph that are on a circle."""
+    names = sorted({name for edge in edges for name in edge})
+    if not names:
+        return set()
+    places = {name: place for place, name in enumerate(names)}
+    sources, targets = np.array([[places[name] for name in edge] for edge in sorted(edges)]).T
+    graph = coo_array((np.ones(len(sources)), (sources, targets)), shape=(len(names), len(names)))
+    _, parts = connected_components(graph, connection="strong")
+    is_circle = np.bincount(parts)[parts] > 1
+    return {name for name, is_on_circle in zip(names, is_circle.tolist(), strict=True) if is_on_circle}

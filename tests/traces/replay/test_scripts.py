@@ -177,6 +177,34 @@ def test_deadlocking_collectives_are_ignored(tmp_path: Path) -> None:
     assert [rank.counts["access"] for rank in done] == [1, 1]
 
 
+def test_deadlock_leaves_other_communicators_synchronized() -> None:
+    """The world waits for ranks in the deadlock, but does not cause it."""
+    one, two, own = ("MPI_Barrier", "0-1"), ("MPI_Barrier", "0-2"), ("MPI_Barrier", "2-1")
+    programs = [[one, two, BARRIER], [two, one, BARRIER], [own, BARRIER]]
+    order = choose_order(visits(made.script for made in scripts_of(programs)), 3)
+    assert order.ignored == dict.fromkeys(("0-1", "0-2"), "the ranks would deadlock")
+    assert order.members == {WORLD: 3, "2-1": 1}
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.permutations(["0-1", "0-2", "1-1", "2-1", WORLD]), min_size=2, max_size=5),
+    st.lists(st.sets(st.sampled_from(["0-1", "0-2", "1-1", "2-1"])), min_size=5, max_size=5),
+)
+def test_remaining_communicators_never_deadlock(orders: list[list[str]], absent: list[set[str]]) -> None:
+    programs = [
+        [("MPI_Barrier", name) for name in order if name not in without]
+        for order, without in zip(orders, absent, strict=False)
+    ]
+    order = choose_order(visits(made.script for made in scripts_of(programs)), len(programs))
+    paths = [[name for _, name in program if name in order.members] for program in programs]
+    while any(paths):
+        heads = {path[0] for path in paths if path}
+        free = {name for name in heads if all(path[:1] == [name] for path in paths if name in path)}
+        assert free
+        paths = [path[1:] if path and path[0] in free else path for path in paths]
+
+
 def test_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
     first = [("open", "f 577 420"), *[("write", "f %p 10")] * 50, ("close", "f"), BARRIER]
     second = [BARRIER, ("open", "f 0"), *[("read", "f %p 10")] * 50]
