@@ -97,7 +97,9 @@ def network_command(
     _check_targets(targets)
     settings = warehouse.settings()
     params = NetworkParams(
-        window_count or settings.networks.window_count, max_nodes or settings.networks.max_node_count
+        window_count or settings.networks.window_count,
+        max_nodes or settings.networks.max_node_count,
+        settings.networks.clock_center,
     )
     query = Query(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
     result = read_network(path, settings, query, params)

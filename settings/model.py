@@ -182,6 +182,12 @@ class NetworkSettings(Section):
     max_node_count: int = Field(
         8192, ge=1, le=65_536, description="maximum number of nodes per layer; in larger layers, neighbors are grouped"
     )
+    clock_center: Literal["causal", "median"] = Field(
+        "causal",
+        description="common clock of the ranks of request events, after their clocks were aligned by collective opens "
+        "(Sigovan et al., section V): that of the median rank, or the nearest at which no request is received before "
+        "it is sent (not in the paper)",
+    )
 
 
 SignatureMethod = Literal[

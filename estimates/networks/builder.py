@@ -409,6 +409,11 @@ def _notes(result: NetworkResult, network: Network, skew: Skew) -> tuple[str, ..
             f"Clocks were aligned by collective opens of {files}; they differed by up to "
             f"{value_text('time', skew.range_s)}."
         )
+    if skew.shift_s:
+        notes.append(
+            f"The ranks' common clock was moved by {value_text('time', abs(skew.shift_s))}: no request is received "
+            "before it is sent."
+        )
     if result.negative_time_count:
         notes.append(
             f"{result.negative_time_count:,} times are negative because clocks differ: they are drawn as the lowest."

@@ -35,7 +35,7 @@ _KEPT_SCHEMA = {
 class EventNetwork:
     """Builds the network of a traced run from request events, which record one request in several layers.
 
-    events: rows of `request_events`, scanned three times in chunks. process_count: number of processes of the run; if
+    events: rows of `request_events`, scanned several times in chunks. process_count: number of processes of the run; if
     None, the network has only the ranks that occur.
     """
 
@@ -75,7 +75,18 @@ class EventNetwork:
 
     def _skew(self) -> clock_skew.Skew:
         opens = clock_skew.merge_opens(clock_skew.select_opens(chunk, self.numbers[0]) for chunk in self._chunks())
-        return clock_skew.estimate_skew(opens, self.rank_high + 1)
+        skew = clock_skew.estimate_skew(opens, self.rank_high + 1)
+        is_centered = skew.offset_s is not None and self._params.clock_center == "causal" and len(self.numbers) > 1
+        return self._center(skew) if is_centered else skew
+
+    def _center(self, skew: clock_skew.Skew) -> clock_skew.Skew:
+        """Move the common clock of the ranks to where no request is received before it is sent."""
+        matcher = RequestMatcher(self.numbers[:2])
+        for chunk in self._chunks():
+            matcher.add(clock_skew.correct_events(chunk, skew, self.numbers[0]))
+        matcher.finish()
+        rounding_s = 4 * float(np.spacing(self.layers["end_s"].abs().max()))
+        return clock_skew.center_skew(skew, matcher.min_forward_s, matcher.min_backward_s, rounding_s)
 
     def members(self) -> list[Members]:
         """Return the layers, outermost first; if the trace has device writes, devices follow the storage nodes."""

@@ -2,7 +2,7 @@
 
 - `batches` (`NetworkBatch`, `LayerBatch`, `TransferBatch`): Networks of many runs in shared arrays.
 - `bottlenecks` (`BottleneckFinder`): Individual requests that are much larger or longer than the others.
-- `clock_skew` (`estimate_skew`, `Skew`, `correct_times`, `merge_opens`): Offsets between the clocks of ranks.
+- `clock_skew` (`estimate_skew`, `center_skew`, `Skew`, `correct_times`, `merge_opens`): Offsets of the ranks' clocks.
 - `counting` (`EdgeCounter`, `BatchCounter`, `window_edges`, `merge_windows`): Aggregation of transfers into networks.
 - `latencies` (`RequestMatcher`): Latencies between layers, from events of one request in several layers.
 - `log_bins` (`bin_numbers`, `lower_edges`): Logarithmic histogram bins, four per octave.

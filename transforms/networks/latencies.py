@@ -8,7 +8,8 @@ rank". Latencies are defined as follows:
 - further inward: from the start of a send to the end of the corresponding receive;
 - innermost layer: duration of the write.
 
-Clock differences can make latencies negative. Such latencies are not corrected.
+Clock differences can make latencies negative. `clock_skew` corrects the clocks beforehand; the latencies themselves are
+not changed.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class RequestMatcher:
         second layer without a request, sends without a receive, and receives without a send.
     dropped_count
         Number of requests that were completed early to limit memory.
+    min_forward_s, min_backward_s
+        Shortest time from the start of a request to the start of its first event in the next layer, and from the end of
+        this event to the end of the request [s]; inf without a match. Both are positive if the clocks of the layers
+        agree.
 
     Raises
     ------
@@ -98,6 +103,7 @@ class RequestMatcher:
         self._latest_s = -np.inf
         self.unmatched_count: Ints = np.zeros(len(layer_numbers), dtype=np.int64)
         self.dropped_count = 0
+        self.min_forward_s, self.min_backward_s = np.inf, np.inf
 
     def add(self, events: pl.DataFrame) -> pl.DataFrame:
         """Add events and return the transfers of completed requests.
@@ -163,6 +169,9 @@ class RequestMatcher:
         pairs = requests.join(responses.select(_ANSWER_COLUMNS), on="request", how="inner", suffix="_in")
         self.unmatched_count[0] += requests.height - pairs.height
         self.unmatched_count[1] += responses.height - pairs.height
+        if not pairs.is_empty():
+            self.min_forward_s = min(self.min_forward_s, _find_min(pairs["start_s_in"] - pairs["start_s"]))
+            self.min_backward_s = min(self.min_backward_s, _find_min(pairs["end_s"] - pairs["end_s_in"]))
         return _build_hop_transfers(0, pairs, pl.col("start_s_in") - pl.col("start_s"))
 
     def _inner_hop(self, hop: int, outer: pl.DataFrame, inner: pl.DataFrame) -> pl.DataFrame:
@@ -172,6 +181,11 @@ class RequestMatcher:
         self.unmatched_count[hop] += sends.height - pairs.height
         self.unmatched_count[hop + 1] += receives.height - pairs.height
         return _build_hop_transfers(hop, pairs, pl.col("end_s_in") - pl.col("start_s"))
+
+
+def _find_min(times_s: pl.Series) -> float:
+    """Return the minimum of finite times; inf without any."""
+    return float(times_s.to_numpy().min(initial=np.inf, where=np.isfinite(times_s.to_numpy())))
 
 
 def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:

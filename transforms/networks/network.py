@@ -23,6 +23,8 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 #: response in the next layer, or duration of the write to storage
 TimeKind = Literal["service_time", "latency", "write_time"]
 TIME_KINDS: tuple[TimeKind, ...] = get_args(TimeKind)
+#: common clock of the ranks, see `clock_skew.center_skew`
+ClockCenter = Literal["causal", "median"]
 #: time resolution of the timeline, in steps per window
 STEPS_PER_WINDOW = 8
 
@@ -65,10 +67,14 @@ class NetworkParams:
     max_node_count
         Maximum number of nodes in a layer; larger layers are grouped. 8,192 is the number of compute processes in the
         paper's largest picture (Figure 4).
+    clock_center
+        Common clock of the ranks of request events: that of the `median` rank, or the nearest clock at which no request
+        is received before it is sent (`causal`).
     """
 
     window_count: int = 64
     max_node_count: int = 8192
+    clock_center: ClockCenter = "causal"
 
 
 @dataclass(frozen=True, slots=True)

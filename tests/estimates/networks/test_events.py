@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -65,6 +66,34 @@ def test_clock_skew_is_corrected_before_latencies(tmp_path: Path) -> None:
     assert found.made.negative_time_count == 0
     assert times_of(found)[0] == pytest.approx(plan.first_latency_s, rel=0.2)
     assert any("up to 5" in note for note in found.made.notes)
+
+
+def shift_ranks(plan: Plan, offset_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pl.DataFrame:
+    """Return the events of a plan with the ranks' clocks ahead of all others by known times."""
+    events = planted(plan).events
+    shift_s = pl.Series(offset_s).gather(events["rank"])
+    is_outer = pl.col("layer_number") == 0
+    return events.with_columns(
+        pl.when(is_outer).then(pl.col(name) + shift_s).otherwise(name) for name in ("start_s", "end_s")
+    ).sort("start_s")
+
+
+@pytest.mark.parametrize("ahead_count", [0, 5, 8, 11, 16])
+def test_clocks_20_ms_apart_leave_no_hop_negative(tmp_path: Path, ahead_count: int) -> None:
+    """If most ranks are 20 ms ahead, the median rank is too, and all latencies of 2 ms would be negative."""
+    plan = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8, latency_jitter_s=0.002)
+    events = shift_ranks(plan, np.where(np.arange(16) < ahead_count, 0.02, -0.02))
+    events.write_parquet(tmp_path / "events.parquet")
+    causal = network_of_file(tmp_path / "events.parquet")
+    assert causal.made.negative_time_count == 0
+    params = NetworkParams(clock_center="median")
+    median = read_network(tmp_path / "events.parquet", Settings(), Query(), params)
+    assert median.made.negative_time_count == (16 * 8 if ahead_count > 8 else 0)
+    is_moved = ahead_count > 8
+    assert any("common clock was moved" in note for note in causal.made.notes) == is_moved
+    if is_moved:
+        # the remaining error is the shortest latency, and what the opens differ by
+        assert times_of(causal)[0] == pytest.approx(0.001, abs=0.0006)
 
 
 def test_negative_latencies_are_counted_and_noted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from iosig.transforms.networks.clock_skew import (
     OPENS,
     Skew,
+    center_skew,
     correct_events,
     correct_times,
     estimate_skew,
@@ -142,6 +143,35 @@ def test_order_of_rows_does_not_matter() -> None:
     assert first.offset_s is not None
     assert second.offset_s is not None
     assert first.offset_s.tolist() == second.offset_s.tolist()
+
+
+# ---- common clock
+
+
+@BOUNDED
+@given(
+    forward_s=st.lists(st.floats(-0.05, 0.05), min_size=1, max_size=8),
+    backward_s=st.lists(st.floats(-0.05, 0.05), min_size=1, max_size=8),
+)
+def test_common_clock_is_causal_and_moves_least(forward_s: list[float], backward_s: list[float]) -> None:
+    forward, backward = min(forward_s), min(backward_s)
+    skew = center_skew(Skew("corrected", np.zeros(3), 1, 0.0), forward, backward, 1e-12)
+    assert forward + skew.shift_s >= 0
+    if forward + backward >= 0:
+        assert backward - skew.shift_s >= -1e-9
+    candidates = [0.0, -forward, backward]
+    causal = [
+        shift for shift in candidates if forward + shift >= 0 and (backward - shift >= 0 or forward + backward < 0)
+    ]
+    assert abs(skew.shift_s) == pytest.approx(min(map(abs, causal)), abs=1e-9)
+    assert skew.offset_s is not None
+    assert skew.offset_s.tolist() == [skew.shift_s] * 3
+
+
+def test_common_clock_without_matches_or_offsets_is_unchanged() -> None:
+    skew = Skew("corrected", np.zeros(2), 1, 0.0)
+    assert center_skew(skew, np.inf, np.inf) is skew
+    assert center_skew(Skew("no_times"), -1.0, 1.0) == Skew("no_times")
 
 
 # ---- correction
