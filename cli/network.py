@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import GlobalOptions, exit_code, json_option, strict_option, style_option, trace_argument
+from iosig.cli.options import GlobalOptions, exit_code, json_option, strict_option, style_option
 from iosig.cli.windows import WindowText, read_window
 
 if TYPE_CHECKING:
     import polars as pl
 
     from iosig.answers.single.networks import NetworkInput
+    from iosig.reports.networks.view import NetworkView
     from iosig.reports.style import Style
     from iosig.transforms.networks.network import Layer, Metric, Network
 
@@ -33,7 +34,10 @@ _SIMILAR_RATIO = 1.25
 
 
 @click.command("network")
-@trace_argument
+@click.argument(
+    "traces", metavar="TRACE [TRACE]", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True)
+)
+@click.option("--compare", is_flag=True, help="Show two traces side by side, on one scale of values, colors and times.")
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this PNG.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this SVG.")
 @click.option(
@@ -65,7 +69,8 @@ _SIMILAR_RATIO = 1.25
 @click.pass_obj
 def network_command(
     warehouse: GlobalOptions,
-    path: Path,
+    traces: tuple[Path, ...],
+    compare: bool,
     png: Path | None,
     svg: Path | None,
     html: Path | None,
@@ -91,9 +96,10 @@ def network_command(
 
     if window is not None and window.is_instants:
         raise UsageError("Give the window as A:B, in seconds from the start of the run.")
+    _check_traces(traces, is_comparison=compare, as_json=as_json)
     targets = [target for target in (png, svg, html) if target is not None]
     for target in targets:
-        keep_apart(target, [path])
+        keep_apart(target, traces)
     _check_targets(targets)
     settings = warehouse.settings()
     params = NetworkParams(
@@ -102,17 +108,30 @@ def network_command(
         settings.networks.clock_center,
     )
     query = Query(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
-    result = read_network(path, settings, query, params)
+    results = [read_network(path, settings, query, params) for path in traces]
     if window is not None:
-        result = result.within((window.start_s, window.end_s))
-    _draw(result, metric, style, png=png, svg=svg, html=html)
+        results = [result.within((window.start_s, window.end_s)) for result in results]
+    _draw(results, metric, style, png=png, svg=svg, html=html)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json(result.build_document())
+        show_json(results[0].build_document())
     else:
-        _show(result)
-    return exit_code(result.refused_count)
+        for result in results:
+            _show(result)
+    return exit_code(sum(result.refused_count for result in results))
+
+
+def _check_traces(traces: tuple[Path, ...], *, is_comparison: bool, as_json: bool) -> None:
+    """Raise UsageError unless there is one trace, or two for a comparison."""
+    from iosig.warehouse.errors import UsageError
+
+    if is_comparison and len(traces) != 2:
+        raise UsageError("--compare needs two traces.")
+    if len(traces) > 1 and not is_comparison:
+        raise UsageError("Pass one trace, or two with --compare.")
+    if is_comparison and as_json:
+        raise UsageError("--json describes one trace: run it for each without --compare.")
 
 
 # ---- pictures
@@ -143,24 +162,37 @@ def _report_write_errors(target: Path) -> Iterator[None]:
 
 
 def _draw(
-    result: NetworkInput, metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
+    results: list[NetworkInput], metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
 ) -> None:
-    view = result.view(metric) if png or svg or html else None
-    if view is None:
-        return
+    views = _scaled_views(results, metric) if png or svg or html else ()
     for path, kind in ((png, "png"), (svg, "svg")):
         if path is not None:
+            from iosig.reports.networks.comparison import draw_comparison
             from iosig.reports.networks.picture import draw
 
             with _report_write_errors(path):
-                draw(view).write(path, style, kind)
+                (draw_comparison(views) if len(views) > 1 else draw(views[0])).write(path, style, kind)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
-        from iosig.reports.networks.page import write_page
+        from iosig.reports.networks.page import write_comparison, write_page
 
         with _report_write_errors(html):
-            write_page(view, html)
+            if len(views) > 1:
+                write_comparison(views, html)
+            else:
+                write_page(views[0], html)
         click.echo(f"Written: {html}", err=True)
+
+
+def _scaled_views(results: list[NetworkInput], metric: Metric) -> tuple[NetworkView, ...]:
+    """Build the views of all runs on common scales."""
+    from iosig.reports.networks.view import share_scales
+    from iosig.warehouse.errors import UsageError
+
+    try:
+        return share_scales([result.view(metric) for result in results])
+    except ValueError as error:
+        raise UsageError(f"{str(error)[:1].upper()}{str(error)[1:]}. Choose common ones with --layers.") from error
 
 
 # ---- printing: text from the input has limited length and no terminal control codes

@@ -136,9 +136,9 @@ class Columns:
         return np.repeat(middles, 2), np.stack([self.lowest, self.highest], axis=1).ravel()
 
 
-def fit(figure: Figure, artist: Text, text: str) -> None:
-    """Set the text of a `Text` artist, without its middle if it is too wide for the figure."""
-    wide = 0.96 * figure.bbox.width
+def fit(figure: Figure, artist: Text, text: str, width_ratio: float = 0.96) -> None:
+    """Set the text of a `Text` artist, without its middle if it is wider than this fraction of the figure."""
+    wide = width_ratio * figure.bbox.width
     max_chars = len(text)
     artist.set_text(text)
     while max_chars > 8 and (width := artist.get_window_extent().width) > wide:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 #: font size of headings [points]
 #: font size of text [points]
 #: line height [pixels]
-#: characters per line
-_HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
+#: width of a character [pixels]
+_HEADING, _TEXT, _LINE, _LETTER = 9.5, 8.5, 19, 8.4
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
 #: line width of each hop; inner hops are drawn last and thinner, so that they do not hide outer ones
 _LINES = (3.2, 1.3, 0.8)
@@ -65,20 +67,11 @@ class Legend:
 
         counts (edges, slots): transfers of each hop's used edges. used: the number of used edges of each hop.
         """
-        slow = describe_slowest(view.slow)
-        self._sentences("Slow: time relative to the layer's median", slow)
-        has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
-        self._sentences(
-            f"Patterns of most nodes, whole run{' (dots: outliers)' * has_causes}",
-            pattern_texts(view.network, view.patterns, view.metric, view.slow),
-        )
-        self._sentences(
-            "Outlier requests (red circles)",
-            bottleneck_texts(view.bottlenecks, view.metric, _MAX_REQUESTS),
-        )
+        self.findings(view)
         if scale.slot_count and used and not view.is_small:
-            self._colors(view, counts, used)
-            self._scale(view, scale, counts)
+            max_counts = [int(of_hop.max(initial=0)) for of_hop in counts]
+            self.colors(view, max_counts, [format_count(count, "edge") for count in used])
+            self.scale(view, scale, [counts])
 
     def _text(self, text: str, size: float = _TEXT, weight: str = "normal", color: str = INK) -> None:
         whole_width, whole_height = self._figure.get_size_inches() * DOTS_PER_INCH
@@ -92,13 +85,13 @@ class Legend:
         self._text(text, _HEADING, "bold")
         self._top += 3
 
-    def _colors(self, view: NetworkView, counts: list[Ints], used: list[int]) -> None:
+    def colors(self, view: NetworkView, max_counts: Sequence[int], edge_texts: Sequence[str]) -> None:
+        """Draw the colors of each hop, from one transfer to the maximum count, with a text on its edges."""
         self._heading("Color: transfers of one edge with one value")
-        for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MAX_HOPS], used, strict=False)):
+        for hop, (max_count, edge_text) in enumerate(zip(max_counts[:_MAX_HOPS], edge_texts, strict=False)):
             outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
             quantity = get_hop_quantity(view.network, view.metric, hop)
-            self._text(f"{outer} to {inner}: {quantity}, {format_count(edge_count, 'edge')}")
-            max_count = int(of_hop.max(initial=0))
+            self._text(f"{outer} to {inner}: {quantity}, {edge_text}")
             if max_count:
                 self._bar(hop, max_count)
             else:
@@ -130,8 +123,11 @@ class Legend:
         self._text(text)
         self._left -= 38
 
-    def _scale(self, view: NetworkView, scale: Scale, counts: list[Ints]) -> None:
-        """Draw the value axis of all edges, with the number of transfers at each position."""
+    def scale(self, view: NetworkView, scale: Scale, runs: Sequence[Sequence[Ints]]) -> None:
+        """Draw the value axis of all edges, with the number of transfers at each position.
+
+        runs: counts (edges, slots) by hop of each run; the lines of the second run are dashed.
+        """
         from matplotlib.ticker import FuncFormatter, NullLocator
 
         self._heading(f"Position on an edge: {quantity(view.network, view.metric)}")
@@ -140,15 +136,15 @@ class Legend:
             self._figure, self._left + _SCALE_LEFT, self._top, self._width - _SCALE_LEFT - 30, _SCALE_HIGH
         )
         edges = np.arange(scale.slot_count + 1)
-        for hop, of_hop in enumerate(counts[:_MAX_HOPS]):
+        totals = [[of_hop.sum(axis=0) for of_hop in counts] for counts in runs]
+        for run, hop in product(range(len(runs)), range(min(view.network.hop_count, _MAX_HOPS))):
             color = tuple(float(part) for part in colors(hop, is_dark=in_force().is_dark)[70] / 255)
-            axes.stairs(np.maximum(of_hop.sum(axis=0), 0.5), edges, orientation="horizontal", baseline=0.5,
-                        color=color, lw=_LINES[min(hop, len(_LINES) - 1)])  # fmt: skip
+            axes.stairs(np.maximum(totals[run][hop], 0.5), edges, orientation="horizontal", baseline=0.5,
+                        color=color, lw=_LINES[min(hop, len(_LINES) - 1)], ls="--" if run else "-")  # fmt: skip
         self._name_slots(axes, view, scale)
         axes.set_xscale("log")
-        axes.set_xlim(
-            0.5, max(2.0, max((float(of_hop.sum(axis=0).max(initial=0)) for of_hop in counts), default=1)) * 1.3
-        )
+        highest = max((float(total.max(initial=0)) for of_run in totals for total in of_run), default=1.0)
+        axes.set_xlim(0.5, max(2.0, highest) * 1.3)
         axes.set_ylim(0, scale.slot_count)
         axes.tick_params(labelsize=8)
         axes.xaxis.set_minor_locator(NullLocator())
@@ -173,12 +169,29 @@ class Legend:
         if special:
             axes.axhspan(0, special, color=GRAY, alpha=0.18, lw=0)
 
+    def say(self, text: str) -> None:
+        """Write a single line."""
+        self._text(text, color=SOFT)
+
+    def findings(self, view: NetworkView) -> None:
+        """Write the slow nodes, the patterns and the outlier requests of a view."""
+        self._sentences("Slow: time relative to the layer's median", describe_slowest(view.slow))
+        has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
+        self._sentences(
+            f"Patterns of most nodes, whole run{' (dots: outliers)' * has_causes}",
+            pattern_texts(view.network, view.patterns, view.metric, view.slow),
+        )
+        self._sentences(
+            "Outlier requests (red circles)",
+            bottleneck_texts(view.bottlenecks, view.metric, _MAX_REQUESTS),
+        )
+
     def _sentences(self, heading: str, sentences: list[str]) -> None:
         if not sentences:
             return
         self._heading(heading)
         for sentence in sentences:
-            for number, line in enumerate(textwrap.wrap(sentence, _LETTERS)):
+            for number, line in enumerate(textwrap.wrap(sentence, int(self._width / _LETTER))):
                 self._text(line if not number else f"   {line}")
             self._top += 3
         self._top += 14

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,21 @@ _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
 #: maximum length of text from a log
 _MAX_TEXT_CHARS = 300
+
+
+def write_comparison(views: Sequence[NetworkView], path: Path, max_bytes: int = MAX_BYTES) -> None:
+    """Write the pages of several runs side by side into one file; the views come from `share_scales`."""
+    script, style = _script(), _asset("style.css")
+    values = {
+        "policy": content_policy(script, style),
+        "style": style,
+        "titles": [_plain(view.title) for view in views],
+        # frames inherit the policy, which permits exactly their script and style
+        "pages": [page(view, max_bytes // len(views)).decode("utf-8") for view in views],
+    }
+    content = environment(_PARTS).get_template("comparison.html").render(values).encode("utf-8")
+    with atomic_write(path.absolute()) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_page(view: NetworkView, path: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -87,7 +102,7 @@ class _Parts:
     @cached_property
     def counts(self) -> tuple[SlotCounts, ...]:
         """Transfer counts per edge and value slot, one entry for each metric."""
-        return data.count_slots(self.network)
+        return data.count_slots(self.network, [peer.network for peer in self.view.peers])
 
     @cached_property
     def timeline(self) -> tuple[bytes, list[list[int]]]:
@@ -190,8 +205,17 @@ def _about(view: NetworkView, builder: _Parts, detail: Detail) -> dict[str, Any]
         "patterns": [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)],
         "finding": slow_finding(view.slow),
         "slow": [_slow(view, nodes) for nodes in view.slow],
+        "shared": _shared(view, builder),
         "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
     }
+
+
+def _shared(view: NetworkView, builder: _Parts) -> dict[str, Any] | None:
+    """Collect the maximum counts and the range of the timeline by metric and hop, which the peers share."""
+    if not view.peers:
+        return None
+    networks = [view.network, *(peer.network for peer in view.peers)]
+    return {"counts": data.shared_max_counts(networks, builder.counts), "ranges": data.shared_ranges(networks)}
 
 
 def _window_edges(network: Network, detail: Detail) -> list[float]:
@@ -338,7 +362,7 @@ def _describe_omitted_edges(network: Network, edge_indices: Ints) -> str:
 def _assemble_page(view: NetworkView, page_parts: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
     """Assemble the final HTML file from the template, the metadata and the encoded parts."""
     style = _asset("style.css")
-    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
+    script = _script()
     policy = content_policy(script, style)
     values = {
         "policy": policy,
@@ -349,6 +373,10 @@ def _assemble_page(view: NetworkView, page_parts: _Parts, detail: Detail, parts:
         "parts": {name: _base64(content) for name, content in parts.items()},
     }
     return environment(_PARTS).get_template("page.html").render(values).encode("utf-8")
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
 
 
 def _asset(name: str) -> str:

@@ -7,7 +7,7 @@ If the page would be too large, the data of single time windows lose resolution 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.reports.networks.scales import Scale, fit_scale, sparse_slot_counts
+from iosig.reports.networks.scales import Scale, find_max_counts, fit_scale, slot_counts, sparse_slot_counts
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.network import METRICS, Network
 from iosig.transforms.networks.rings import RadialLayout
@@ -172,9 +172,9 @@ class SlotCounts:
     rows: pl.DataFrame
 
 
-def count_slots(network: Network) -> tuple[SlotCounts, ...]:
-    """Count transfers by value slot for all metrics, each on a separate scale."""
-    scales = [fit_scale(network, metric) for metric in METRICS]
+def count_slots(network: Network, peers: Sequence[Network] = ()) -> tuple[SlotCounts, ...]:
+    """Count transfers by value slot for all metrics, each on a separate scale that it shares with the peers."""
+    scales = [fit_scale(network, metric, peers=peers) for metric in METRICS]
     return tuple(SlotCounts(scale, sparse_slot_counts(network, scale)) for scale in scales)
 
 
@@ -221,6 +221,30 @@ def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
     rows = rows.sort("metric", "hop", "step").with_columns((pl.col("sum") / pl.col("count")).alias("mean"))
     columns = [_reals(rows[name].to_numpy().astype(np.float64)) for name in ("mean", "least", "most")]
     return compress_streams(*columns, varints(rows["step"].to_numpy().astype(np.int64))), lengths
+
+
+def shared_max_counts(networks: Sequence[Network], counts: Sequence[SlotCounts]) -> list[list[int]]:
+    """Return the maximum count of an edge and slot in all networks by metric and hop."""
+    return [
+        list(map(max, zip(*(find_max_counts(one, slot_counts(one, metric.scale)) for one in networks), strict=True)))
+        for metric in counts
+    ]
+
+
+def shared_ranges(networks: Sequence[Network]) -> list[list[list[float] | None]]:
+    """Return the lowest positive and the highest value of all networks by metric and hop; None without any."""
+    rows = pl.concat([network.timeline for network in networks]).filter(pl.col("count") > 0)
+    lowest = pl.min_horizontal(
+        pl.when(value > 0).then(value).min() for value in (pl.col("least"), pl.col("sum") / pl.col("count"))
+    )
+    ranges = {
+        (metric, hop): [low, high]
+        for metric, hop, low, high in rows.group_by("metric", "hop")
+        .agg(lowest.alias("low"), pl.col("most").max())
+        .rows()
+        if low is not None
+    }
+    return [[ranges.get((metric, hop)) for hop in range(networks[0].hop_count)] for metric in range(len(METRICS))]
 
 
 def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:

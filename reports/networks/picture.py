@@ -20,7 +20,7 @@ from iosig.reports.networks.edges import HopEdges, edge_image
 from iosig.reports.networks.labels import draw_inner, draw_outer, outer_labels
 from iosig.reports.networks.legend import Legend, pixel_axes
 from iosig.reports.networks.matrix import draw_matrices, matrices_high
-from iosig.reports.networks.scales import Scale, fit_scale, slot_counts
+from iosig.reports.networks.scales import Scale, find_max_counts, fit_scale, slot_counts
 from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
 from iosig.reports.networks.timeline import MAX_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
@@ -57,27 +57,39 @@ _MAX_ARC, _ARC_STEP = 0.2, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class _FigureData:
+class FigureData:
     """Data behind the figure: the metric's scale, the counts of each edge, and the edges in use.
 
     counts (edges, slots). hops: for each hop, the indices of the edges with traffic in the selected windows.
+    max_counts: for each hop, the count with the strongest color, which is the maximum of the view and its peers.
     """
 
     scale: Scale
     counts: Ints
     hops: list[Ints]
+    max_counts: list[int]
 
     @classmethod
-    def from_view(cls, view: NetworkView) -> _FigureData:
+    def from_view(cls, view: NetworkView) -> FigureData:
+        """Count the transfers of a view on the scale that it shares with its peers."""
         network = view.network
         first, stop = view.window_range
         is_selected = pl.col("window").is_between(first, stop, closed="left") & (pl.col("transfer_count") > 0)
         is_used = np.zeros(len(network.edges), dtype=bool)
         is_used[network.totals.filter(is_selected)["edge"].to_numpy()] = True
         of_hop = network.edges["hop"].to_numpy()
-        scale = fit_scale(network, view.metric)
+        scale = fit_scale(network, view.metric, peers=[peer.network for peer in view.peers])
         hops = [np.flatnonzero(is_used & (of_hop == hop)) for hop in range(network.hop_count)]
-        return cls(scale, slot_counts(network, scale, view.windows), hops)
+        counts = slot_counts(network, scale, view.windows)
+        max_counts = [find_max_counts(network, counts)] + [
+            find_max_counts(peer.network, slot_counts(peer.network, scale, peer.windows)) for peer in view.peers
+        ]
+        return cls(scale, counts, hops, list(map(max, zip(*max_counts, strict=True))))
+
+    @property
+    def hop_counts(self) -> list[Ints]:
+        """Counts of the used edges (edges, slots) of each hop."""
+        return [self.counts[edges] for edges in self.hops]
 
 
 # ---- layout
@@ -114,14 +126,14 @@ def _notes(view: NetworkView) -> list[str]:
 @panels.picture(_size)
 def draw(figure: Figure, view: NetworkView) -> None:
     """Draw rings (matrices for a small network), the legend to their right and the timelines below."""
-    data = _FigureData.from_view(view)
+    data = FigureData.from_view(view)
     _headings(figure, view, data)
     if view.is_small:
         draw_matrices(figure, view, _LEFT, _disc_top(view), _DISC)
     else:
-        _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, data, _DISC)
+        draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, _DISC, data)
     Legend(figure, _LEGEND_LEFT, _disc_top(view) + 8, _LEGEND_WIDTH).draw(
-        view, data.scale, [data.counts[edges] for edges in data.hops], [len(edges) for edges in data.hops]
+        view, data.scale, data.hop_counts, [len(edges) for edges in data.hops]
     )
     top = _timeline_top(view)
     shown = [
@@ -131,7 +143,7 @@ def draw(figure: Figure, view: NetworkView) -> None:
     draw_timelines(shown, view)
 
 
-def _headings(figure: Figure, view: NetworkView, data: _FigureData) -> None:
+def _headings(figure: Figure, view: NetworkView, data: FigureData) -> None:
     """Write the title lines: the slow nodes, the selection shown, and the notes on data quality."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
@@ -148,8 +160,14 @@ def _headings(figure: Figure, view: NetworkView, data: _FigureData) -> None:
 
 def _subject(view: NetworkView) -> str:
     """Describe the displayed metric, nodes and time range in one line."""
+    label = quantity(view.network, view.metric)
+    rings = "" if view.is_small else "; rings from outside in"
+    return f"{label[:1].upper()}{label[1:]} between {describe_extent(view)}{rings}"
+
+
+def describe_extent(view: NetworkView) -> str:
+    """Describe the nodes of each layer and the displayed time range."""
     network = view.network
-    label = quantity(network, view.metric)
     layers = ", ".join(
         format_count(layer.member_count, plain(layer.name, 24))
         + (f" in {layer.node_count:,} groups" if layer.group_size > 1 else "")
@@ -159,20 +177,15 @@ def _subject(view: NetworkView) -> str:
     edges = network.window_edges_s
     began, ceased = (duration_text(float(edges[place])) for place in (first, stop))
     when = "the whole run" if (first, stop) == (0, network.window_count) else f"{began} to {ceased} of the run"
-    return (
-        f"{label[:1].upper()}{label[1:]} between {layers}; {when}{'' if view.is_small else '; rings from outside in'}"
-    )
+    return f"{layers}; {when}"
 
 
 # ---- the circle
 
 
-def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
+def draw_disc(axes: Axes, view: NetworkView, side: int, data: FigureData | None = None) -> None:
     """Draw rings, edges, names and marks into square axes with sides of `side` pixels."""
-    _draw_disc(axes, view, _FigureData.from_view(view), side)
-
-
-def _draw_disc(axes: Axes, view: NetworkView, data: _FigureData, side: int) -> None:
+    data = data or FigureData.from_view(view)
     labels = outer_labels(view.network.layers[0])
     radius = int(side / 2 - max(labels.room, 12))
     axes.set_axis_off()
@@ -198,7 +211,7 @@ def _draw_disc(axes: Axes, view: NetworkView, data: _FigureData, side: int) -> N
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
 
-def _hop_edges(view: NetworkView, data: _FigureData, hop: int, radius: int) -> HopEdges:
+def _hop_edges(view: NetworkView, data: FigureData, hop: int, radius: int) -> HopEdges:
     """Prepare a hop's used edges for drawing, with log-scaled levels relative to the hop's maximum count."""
     rows = data.hops[hop]
     ends = view.network.edges[rows] if len(rows) else view.network.edges.clear()
@@ -206,7 +219,7 @@ def _hop_edges(view: NetworkView, data: _FigureData, hop: int, radius: int) -> H
     counts = data.counts[rows]
     if not counts.shape[1]:
         counts = np.zeros((len(rows), 1), dtype=np.int64)
-    max_count = max(int(counts.max(initial=1)), 2)
+    max_count = max(data.max_counts[hop], 2)
     levels = np.where(counts > 0, np.rint(255 * np.log(np.maximum(counts, 1)) / np.log(max_count)), -1).astype(np.int16)
     began, ceased = edge_angles(outer, inner, ends["source"].to_numpy(), ends["target"].to_numpy())
     thin = HopEdges(
@@ -223,7 +236,7 @@ def _hop_edges(view: NetworkView, data: _FigureData, hop: int, radius: int) -> H
     return replace(thin, width=float(np.clip(width, _MIN_LINE_WIDTH, _MAX_LINE_WIDTH)))
 
 
-def _active(view: NetworkView, data: _FigureData, layer: int) -> Bools:
+def _active(view: NetworkView, data: FigureData, layer: int) -> Bools:
     """Return a mask of a layer's nodes that have a used edge."""
     is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
     for hop, end in ((layer, "source"), (layer - 1, "target")):
@@ -319,7 +332,7 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
             boxes.append(box)
 
 
-def _say_nothing(axes: Axes, view: NetworkView, data: _FigureData) -> None:
+def _say_nothing(axes: Axes, view: NetworkView, data: FigureData) -> None:
     """Explain in a sentence why the figure is empty, if it is."""
     metric_text = quantity(view.network, view.metric)
     used = sum(len(edges) for edges in data.hops)

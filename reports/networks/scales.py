@@ -7,6 +7,7 @@ positions on their edges mean equal values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,11 +50,15 @@ class Scale:
         return int(self.has_negative) + int(self.has_zero)
 
 
-def fit_scale(network: Network, metric: Metric, max_slot_count: int = 50) -> Scale:
-    """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values."""
+def fit_scale(network: Network, metric: Metric, max_slot_count: int = 50, peers: Sequence[Network] = ()) -> Scale:
+    """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values.
+
+    peers: networks that share the scale, whose ranges it also covers.
+    """
     if max_slot_count < 3:
         raise ValueError(f"a scale needs at least 3 slots, not {max_slot_count}")
-    bins = network.counts.lazy().filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())
+    counts = pl.concat([one.counts.lazy() for one in (network, *peers)])
+    bins = counts.filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())
     present = bins.collect().get_column("bin").to_numpy().astype(np.int64)
     has_negative, has_zero = bool((present == NEGATIVE).any()), bool((present == ZERO).any())
     special = int(has_negative) + int(has_zero)
@@ -113,3 +118,9 @@ def sparse_slot_counts(network: Network, scale: Scale) -> pl.DataFrame:
 def _match_scale(scale: Scale, windows: tuple[int, int] | None) -> pl.Expr:
     rows = pl.col("metric") == METRICS.index(scale.metric)
     return rows if windows is None else rows & pl.col("window").is_between(*windows, closed="left")
+
+
+def find_max_counts(network: Network, counts: Ints) -> list[int]:
+    """Return the maximum count of each hop; counts: (edges, slots)."""
+    hop = network.edges["hop"].to_numpy()
+    return [int(counts[hop == number].max(initial=0)) for number in range(network.hop_count)]

@@ -38,26 +38,32 @@ _MARGIN_DECADES = 0.12
 def draw_timelines(panel_axes: list[Axes], view: NetworkView) -> None:
     """Draw each hop's timeline into its panel on a common scale, and mark the selected range."""
     network = view.network
-    timeline = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
+    timeline, *peer_timelines = (_select_metric(one) for one in (view, *view.peers))
     steps = timeline.filter(pl.col("count") > 0)
-    low, high = _range(steps)
+    low, high = _range(pl.concat([steps, *(peer.filter(pl.col("count") > 0) for peer in peer_timelines)]))
     edges = network.window_edges_s
-    clock = choose_unit(float(np.abs(edges).max()), TIMES, "s")
+    spans = np.array([one.network.window_edges_s[[0, -1]] for one in (view, *view.peers)])
+    clock = choose_unit(float(np.abs(spans).max()), TIMES, "s")
     first, stop = view.window_range
     for hop, axes in enumerate(panel_axes):
-        axes.set_xlim(*(edges[[0, -1]] / clock.size))
+        axes.set_xlim(spans[:, 0].min() / clock.size, spans[:, 1].max() / clock.size)
         axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GRAY, alpha=0.16, lw=0, zorder=0)
         of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(timeline.filter(pl.col("hop") == hop))
         if nothing:
             axes.set_ylim(low, high)
             panels.say(axes, nothing)
         else:
-            _draw(axes, network, of_hop, colors(hop, is_dark=in_force().is_dark)[_COLOR], low, high)
+            color = colors(hop, is_dark=in_force().is_dark)[_COLOR]
+            _draw(axes, network, of_hop, color, edges[[0, -1]] / clock.size, (low, high))
         outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
         axes.set_title(f"{outer} to {inner}: {get_hop_quantity(network, view.metric, hop)}", fontsize=9, pad=3)
         axes.tick_params(labelsize=8, labelbottom=axes is panel_axes[-1])
         _name_values(axes, view, low, high)
     panel_axes[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
+
+
+def _select_metric(view: NetworkView) -> pl.DataFrame:
+    return view.network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
 
 
 def _nothing(timeline: pl.DataFrame) -> str | None:
@@ -80,16 +86,25 @@ def _range(steps: pl.DataFrame) -> tuple[float, float]:
 
 
 def _draw(
-    axes: Axes, network: Network, steps: pl.DataFrame, color: npt.NDArray[np.uint8], low: float, high: float
+    axes: Axes,
+    network: Network,
+    steps: pl.DataFrame,
+    color: npt.NDArray[np.uint8],
+    span: Reals,
+    limits: tuple[float, float],
 ) -> None:
-    """Draw one hop on a logarithmic axis: the mean, fading to minimum and maximum; values <= 0 are at the bottom."""
+    """Draw one hop on a logarithmic axis: the mean, fading to minimum and maximum; values <= 0 are at the bottom.
+
+    span: start and end of the run on the axis. limits: lowest and highest value, as powers of ten.
+    """
+    low, high = limits
     axes.set_ylim(low, high)
     count = network.window_count * STEPS_PER_WINDOW
     mean, minimum, maximum = (np.full(count, np.nan) for _ in range(3))
     place = np.clip(steps["step"].to_numpy(), 0, count - 1)
     mean[place] = _compute_log10((steps["sum"] / steps["count"]).to_numpy(), low)
     minimum[place], maximum[place] = (_compute_log10(steps[name].to_numpy(), low) for name in ("least", "most"))
-    left, right = axes.get_xlim()
+    left, right = span.tolist()
     image = np.empty((_ROWS, count, 4), dtype=np.uint8)
     image[..., :3] = color
     image[..., 3] = np.round(255 * _STRENGTH * _compute_opacity(mean, minimum, maximum, low, high))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -36,6 +37,7 @@ class NetworkView:
     title: the trace's name, unmodified. notes: sentences on what was measured and how well. patterns, bottlenecks: rows
     with columns of `network_patterns` and `network_bottlenecks`. metric: the metric shown first. windows: the selected
     windows, first and last + 1; None selects all. slow: layers with two or more comparable nodes, outermost first.
+    peers: views of other runs that are drawn on the same scales of values, colors and times.
     """
 
     title: str
@@ -47,6 +49,7 @@ class NetworkView:
     metric: Metric = "time"
     windows: tuple[int, int] | None = None
     slow: tuple[SlowNodes, ...] = ()
+    peers: tuple[NetworkView, ...] = ()
 
     @property
     def is_small(self) -> bool:
@@ -62,3 +65,12 @@ class NetworkView:
     def window_range(self) -> tuple[int, int]:
         """The selected windows as a half-open range: first, last + 1."""
         return self.windows or (0, self.network.window_count)
+
+
+def share_scales(views: Sequence[NetworkView]) -> tuple[NetworkView, ...]:
+    """Put views of several runs on the same scales; raises ValueError if their layers differ."""
+    kinds = {(tuple(layer.name for layer in view.network.layers), view.network.time_kinds) for view in views}
+    if len(kinds) > 1:
+        names = " and ".join(sorted(", ".join(layers) for layers, _ in kinds))
+        raise ValueError(f"the runs have different layers: {names}")
+    return tuple(replace(view, peers=tuple(peer for peer in views if peer is not view)) for view in views)

@@ -396,3 +396,33 @@ def test_ratios_are_formatted_briefly() -> None:
     assert shown == [None, "1.00", "10.00", "123", "1,000,000,000"]
     assert iosig.cli.network._factor(0.0) == "x 1"
     assert iosig.cli.network._factor(math.log2(3)) == "x 3"
+
+
+# ---- comparison
+
+
+def test_two_traces_are_drawn_on_one_scale(cli: Cli, trace: Path, folder: Path) -> None:
+    other = folder / "other.parquet"
+    write(other, PLAN)
+    targets = folder / "runs.png", folder / "runs.html"
+    code, out, err = cli("network", trace, other, *FEW, "--compare", "--png", targets[0], "--html", targets[1])
+    assert code == 0, err
+    assert [line for line in out.splitlines() if line.endswith(".parquet")] == ["events.parquet", "other.parquet"]
+    assert all(target.stat().st_size > 10_000 for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "reason"),
+    [
+        (1, ("--compare",), "--compare needs two traces"),
+        (2, (), "Pass one trace, or two with --compare"),
+        (3, ("--compare",), "--compare needs two traces"),
+        (2, ("--compare", "--json"), "--json describes one trace"),
+    ],
+)
+def test_traces_that_cannot_be_compared_are_refused(
+    count: int, options: tuple[str, ...], reason: str, cli: Cli, trace: Path
+) -> None:
+    code, out, err = cli("network", *[trace] * count, *options, *FEW)
+    assert (code, out) == (2, "")
+    assert reason in err

@@ -138,7 +138,7 @@ class Model {
     const levels = new Uint8Array(counts.length);
     this.most = this.about.hops.map((_, hop) => {
       const [first, last] = [this.firsts[hop] * slots, this.firsts[hop + 1] * slots];
-      let most = 0;
+      let most = this.about.shared ? this.about.shared.counts[this.metric][hop] : 0;
       for (let i = first; i < last; i++) if (counts[i] > most) most = counts[i];
       const scale = most > 1 ? 252 / Math.log(most) : 0;
       for (let i = first; i < last; i++) {

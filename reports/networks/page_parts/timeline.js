@@ -46,7 +46,7 @@ class Timeline {
     context.strokeStyle = colors.line; context.lineWidth = 1;
     context.strokeRect(this.left + 0.5, top + 0.5, this.width - this.left - this.right - 1, bottom - top);
     context.fillStyle = colors.soft; context.textBaseline = "middle"; context.textAlign = "right";
-    const scale = verticalScale(part);
+    const scale = verticalScale(part, model.about.shared && model.about.shared.ranges[model.metric][hop]);
     if (!part.steps.length || !scale) {
       context.textAlign = "center";
       context.fillText(`${model.hopText(hop)}: no ${metricName(model.about, model.metric, hop)} is known`, (this.left + this.width) / 2, (top + bottom) / 2);
@@ -161,8 +161,9 @@ function describe(handle, low, high, now, text) {
 const HEADROOM = 0.92;
 
 // A log scale if the positive values span a wide range, else a linear one; other values are at the bottom.
-function verticalScale(part) {
-  let low = Infinity, high = -Infinity;
+// shared: a range of values that the scale also covers.
+function verticalScale(part, shared) {
+  let [low, high] = shared || [Infinity, -Infinity];
   for (let i = 0; i < part.steps.length; i++) {
     if (part.least[i] > 0) low = Math.min(low, part.least[i]);
     if (part.mean[i] > 0) low = Math.min(low, part.mean[i]);

@@ -31,6 +31,15 @@ def network(times: Sequence[float], source: Sequence[int] | None = None, window_
     return counting.result()
 
 
+def test_peers_share_a_scale_that_covers_all() -> None:
+    first, second = network([1e-3, 1.0]), network([-1.0, 10.0, 1e4])
+    scales = fit_scale(first, "time", peers=[second]), fit_scale(second, "time", peers=[first])
+    assert scales[0].lowest_values.tolist() == scales[1].lowest_values.tolist()
+    assert scales[0].has_negative
+    assert scales[0].lowest_values[1] <= 1e-3
+    assert scales[0].highest_values[-1] > 1e4
+
+
 def slot(scale: Scale, value: float) -> int:
     return int(scale.slot_of_bin[int(bin_numbers(np.array([value]))[0]) + BEHIND_LEAST])
 
