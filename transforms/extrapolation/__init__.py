@@ -5,6 +5,7 @@
 - `extrapolating` (`extrapolate_to`, `ExtrapolationParams`): Extrapolation as in ScalaIOExtrap, from traces at four or
   more rank counts.
 - `iteration_models` (`Families`, `fit_field`): Exact models of a number over ranks, iterations and rank counts.
+- `mesh_models` (`fit_mesh`): Exact models for square and cubic meshes, in sqrt(n) and cbrt(n).
 - `rank_list_models` (`fit_rank_lists`): Exact models of a class's rank lists.
 - `rank_models`: Exact models of a number over ranks and rank counts.
 - `rank_pieces`: Pieces of rank lists on which a number is linear.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 #: maximum factor of the rounded part in a rounded formula, in multiples of the model's coefficient
 _MAX_ROUNDED_FACTOR = 4
@@ -171,17 +171,38 @@ class CountModel(Protocol):
         """Format the model as text, in terms of `n`."""
 
 
+class Rival(Protocol):
+    """Rounded formula that gives the same known numbers as a model; `rest` is a constant that it adds."""
+
+    @property
+    def rest(self) -> int:
+        """Return the constant that the formula adds."""
+
+    def find_disagreement(self, value: Fraction, process_count: int) -> str | None:
+        """Find a formula that differs from the given value at a rank count; return it as text."""
+
+
+@runtime_checkable
+class ModelWithRivals(CountModel, Protocol):
+    """Model that rounded formulas may equal at all known rank counts."""
+
+    def find_rivals(self, points: Sequence[tuple[int, int]]) -> tuple[Rival, ...]:
+        """Find the rounded formulas that give the same points."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountFamily:
     """Kind of model: its name, its number of parameters, and a function that fits it.
 
     `fit` receives as many points as the model has parameters, at different rank counts. It returns None if no model
-    passes through the points.
+    passes through the points. A family with `is_fallback` is tried only if no other family before it fits, even
+    ambiguously.
     """
 
     name: str
     parameter_count: int
     fit: Callable[[Sequence[Point]], CountModel | None]
+    is_fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +235,11 @@ class Linear:
         """Format the model as text, in terms of `n`."""
         return _format_sum(format_product(self.slope, "n"), self.rest)
 
+    def find_rivals(self, points: Sequence[tuple[int, int]]) -> tuple[RoundedFormula, ...]:
+        """Find the rounded formulas that give the same points."""
+        has_both = bool(self.slope and self.rest)
+        return find_rivals(points, by_inverse=False, first=self.slope, rest=self.rest) if has_both else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
@@ -230,26 +256,36 @@ class Inverse:
         """Format the model as text, in terms of `n`."""
         return _format_sum(f"{_format_factor(self.share)}/n", self.rest)
 
+    def find_rivals(self, points: Sequence[tuple[int, int]]) -> tuple[RoundedFormula, ...]:
+        """Find the rounded formulas that give the same points."""
+        has_both = bool(self.share and self.rest)
+        return find_rivals(points, by_inverse=True, first=self.share, rest=self.rest) if has_both else ()
 
-def _constant(points: Sequence[Point]) -> CountModel:
+
+def fit_constant(points: Sequence[Point]) -> CountModel:
+    """Return the constant through a point."""
     return Constant(points[0][1])
 
 
-def _proportional(points: Sequence[Point]) -> CountModel:
+def fit_proportional(points: Sequence[Point]) -> CountModel:
+    """Return the multiple of n through a point."""
     return Linear(points[0][1] / points[0][0], Fraction(0))
 
 
-def _inverse(points: Sequence[Point]) -> CountModel:
+def fit_inverse(points: Sequence[Point]) -> CountModel:
+    """Return the multiple of 1/n through a point."""
     return Inverse(points[0][1] * points[0][0], Fraction(0))
 
 
-def _linear(points: Sequence[Point]) -> CountModel:
+def fit_linear(points: Sequence[Point]) -> CountModel:
+    """Return the line through two points."""
     (count, value), (other_count, other_value) = points
     slope = (value - other_value) / (count - other_count)
     return Linear(slope, value - slope * count)
 
 
-def _inverse_plus(points: Sequence[Point]) -> CountModel:
+def fit_inverse_plus(points: Sequence[Point]) -> CountModel:
+    """Return the multiple of 1/n plus a constant through two points."""
     (count, value), (other_count, other_value) = points
     share = (value - other_value) / (Fraction(1, count) - Fraction(1, other_count))
     return Inverse(share, value - share / count)
@@ -257,11 +293,11 @@ def _inverse_plus(points: Sequence[Point]) -> CountModel:
 
 #: kinds of models, in the order in which they are tried
 FAMILIES = (
-    CountFamily("constant", 1, _constant),
-    CountFamily("proportional", 1, _proportional),
-    CountFamily("inverse", 1, _inverse),
-    CountFamily("linear", 2, _linear),
-    CountFamily("inverse plus constant", 2, _inverse_plus),
+    CountFamily("constant", 1, fit_constant),
+    CountFamily("proportional", 1, fit_proportional),
+    CountFamily("inverse", 1, fit_inverse),
+    CountFamily("linear", 2, fit_linear),
+    CountFamily("inverse plus constant", 2, fit_inverse_plus),
 )
 
 
@@ -283,7 +319,7 @@ class FittedModel:
     model: CountModel
     rank_counts: tuple[int, ...]
     is_whole: bool = True
-    rivals: tuple[RoundedFormula, ...] = ()
+    rivals: tuple[Rival, ...] = ()
 
     def at(self, process_count: int) -> Fraction:
         """Evaluate the model; raise NotAnIntegerError if the value is invalid or ambiguous."""
@@ -330,12 +366,12 @@ def fit_count_model(
     distinct = tuple(dict(points).items())
     ambiguous: FittedModel | None = None
     for family in families:
-        if family.parameter_count >= len(distinct):
+        if family.parameter_count >= len(distinct) or (family.is_fallback and ambiguous):
             continue
         # the outermost points determine the parameters; the other points validate the model
         selected = [distinct[0], distinct[-1], *distinct[1:-1]][: family.parameter_count]
         model = family.fit(selected)
-        if model is None or any(model.at(count) != value for count, value in points):
+        if model is None or not _gives(model, points):
             continue
         candidate = _with_rivals(model, distinct, has_rivals)
         if not candidate.rivals:
@@ -344,17 +380,20 @@ def fit_count_model(
     return ambiguous
 
 
+def _gives(model: CountModel, points: Sequence[Point]) -> bool:
+    """Return whether a model gives all points exactly."""
+    try:
+        return all(model.at(count) == value for count, value in points)
+    except NotAnIntegerError:
+        return False
+
+
 def _with_rivals(model: CountModel, points: Sequence[Point], has_rivals: bool) -> FittedModel:
     counts = tuple(count for count, _ in points)
     is_whole = all(value.denominator == 1 for _, value in points)
-    rivals: tuple[RoundedFormula, ...] = ()
-    if has_rivals and is_whole:
-        integer_points = [(count, int(value)) for count, value in points]
-        match model:
-            case Inverse() if model.share and model.rest:
-                rivals = find_rivals(integer_points, by_inverse=True, first=model.share, rest=model.rest)
-            case Linear() if model.slope and model.rest:
-                rivals = find_rivals(integer_points, by_inverse=False, first=model.slope, rest=model.rest)
+    rivals: tuple[Rival, ...] = ()
+    if has_rivals and is_whole and isinstance(model, ModelWithRivals):
+        rivals = model.find_rivals([(count, int(value)) for count, value in points])
     return FittedModel(model, counts, is_whole, rivals)
 
 

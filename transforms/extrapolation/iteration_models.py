@@ -24,6 +24,7 @@ from iosig.transforms.extrapolation.count_models import (
     evaluate_integer,
     fit_count_model,
 )
+from iosig.transforms.extrapolation.mesh_models import MESH_COUNT_FAMILIES, fit_mesh
 from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecewiseModel, RankFamily, RankModel
 from iosig.transforms.traces.progressions import NumberList, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import Share, Vector
@@ -42,8 +43,8 @@ _MAX_VALUES = 1 << 25
 class Families:
     """Kinds of models that may explain fields: models over n, and models over ranks."""
 
-    counts: tuple[CountFamily, ...] = FAMILIES
-    ranks: tuple[RankFamily, ...] = RANK_FAMILIES
+    counts: tuple[CountFamily, ...] = (*FAMILIES, *MESH_COUNT_FAMILIES)
+    ranks: tuple[RankFamily, ...] = (*RANK_FAMILIES, fit_mesh)
 
 
 @dataclass(frozen=True, slots=True)
