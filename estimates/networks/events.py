@@ -85,7 +85,7 @@ class EventNetwork:
         for chunk in self._chunks():
             matcher.add(clock_skew.correct_events(chunk, skew, self.numbers[0]))
         matcher.finish()
-        rounding_s = 4 * float(np.spacing(self.layers["end_s"].abs().max()))
+        rounding_s = 4 * float(np.spacing(np.abs(floats(self.layers["end_s"])).max()))
         return clock_skew.center_skew(skew, matcher.min_forward_s, matcher.min_backward_s, rounding_s)
 
     def members(self) -> list[Members]:

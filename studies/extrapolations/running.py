@@ -24,10 +24,10 @@ from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _Row = tuple[Any, ...]
 
-#: parameters of fits: with three or more rank counts if one is left out (three discriminate between models of two
-#: parameters), and with four or more if all are used
-_HELD_OUT_PARAMS = ExtrapolationParams(min_rank_counts=3)
+#: parameters of fits: four rank counts, as the command requires
 _FULL_PARAMS = ExtrapolationParams(min_rank_counts=4)
+#: of programs traced at only four, one is left out: three discriminate between models of two parameters
+_HELD_OUT_PARAMS = ExtrapolationParams(min_rank_counts=3)
 #: extrapolated rank counts at which the size of the compressed trace is measured
 FAR_RANK_COUNTS = (100, 1_000, 1_000_000)
 #: multiples of the traced rank counts to which times are extrapolated
@@ -192,9 +192,8 @@ class _FittedRuns:
         leave_one_out = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
         held_out = (*leave_one_out, compress_together(pairs[:-1]))
         all_known = fit_trace(together, _FULL_PARAMS)
-        return cls(
-            counts, ranks, together, all_known, tuple(fit_trace(traces, _HELD_OUT_PARAMS) for traces in held_out)
-        )
+        held_out_params = _FULL_PARAMS if len(counts) > 4 else _HELD_OUT_PARAMS
+        return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, held_out_params) for traces in held_out))
 
     def checks(self) -> Iterator[_Row]:
         """Yield a row of `CHECKS` for each rank count, out of sample and in sample."""
