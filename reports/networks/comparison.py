@@ -53,12 +53,11 @@ def draw_comparison(figure: Figure, views: Sequence[NetworkView]) -> None:
 
 def _draw_column(figure: Figure, left: int, view: NetworkView, data: FigureData, line: str) -> None:
     wide, high = figure.get_size_inches() * style.DOTS_PER_INCH
-    for text, top, kind in (
-        (base_name(plain(view.title)), 46, {"fontsize": 14, "fontweight": "bold"}),
-        (f"{describe_extent(view)}; {line} below", 80, {"fontsize": 10, "color": SOFT}),
-    ):
-        artist = figure.text((left + _LEFT) / wide, 1 - top / high, "", **kind)
-        panels.fit(figure, artist, text, (_COLUMN - 2 * _LEFT) / wide)
+    x, width_ratio = (left + _LEFT) / wide, (_COLUMN - 2 * _LEFT) / wide
+    title = figure.text(x, 1 - 46 / high, "", fontsize=14, fontweight="bold")
+    panels.fit(figure, title, base_name(plain(view.title)), width_ratio)
+    subject = figure.text(x, 1 - 80 / high, "", fontsize=10, color=SOFT)
+    panels.fit(figure, subject, f"{describe_extent(view)}; {line} below", width_ratio)
     draw_disc(pixel_axes(figure, left + _LEFT, _TOP, _DISC, _DISC), view, _DISC, data)
     Legend(figure, left + _LEFT, _TOP + _DISC + 16, _DISC).findings(view)
     width = _COLUMN - _TIMELINE_LEFT - _LEFT

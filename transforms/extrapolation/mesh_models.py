@@ -69,7 +69,8 @@ def find_side(process_count: int, degree: int) -> int:
     NotAnIntegerError
         If no side has this power.
     """
-    side: int = round(process_count ** (1 / degree))
+    root: float = process_count ** (1 / degree)
+    side = round(root)
     if side**degree != process_count:
         raise NotAnIntegerError(f"needs the side of a mesh, but {process_count} is not {_SHAPES[degree]}")
     return side

@@ -15,7 +15,7 @@ from iosig.reports.networks.comparison import draw_comparison
 from iosig.reports.networks.page import write_comparison
 from iosig.reports.networks.picture import FigureData
 from iosig.reports.networks.view import NetworkView, share_scales
-from iosig.transforms.networks.network import METRICS
+from iosig.transforms.networks.network import METRICS, TimeKind
 from tests.reports.network_views import Shape, small_view
 
 
@@ -73,7 +73,8 @@ def test_a_single_run_has_no_shared_ranges() -> None:
 def test_runs_with_different_layers_are_refused() -> None:
     view = small_view()
     network = view.network
-    other = replace(view, network=replace(network, time_kinds=("latency",) * network.hop_count))
+    kinds: tuple[TimeKind, ...] = ("latency",) * network.hop_count
+    other = replace(view, network=replace(network, time_kinds=kinds))
     with pytest.raises(ValueError, match="the runs have different layers"):
         share_scales([view, other])
     assert np.isfinite(FigureData.from_view(view).scale.highest_values).all()

@@ -24,7 +24,8 @@ SQUARES, CUBES = (9, 16, 25, 36), (8, 27, 64, 125)
 
 
 def side(n: int, degree: int = 2) -> int:
-    return round(n ** (1 / degree))
+    root: float = n ** (1 / degree)
+    return round(root)
 
 
 @pytest.mark.parametrize(("count", "degree"), [(10, 2), (2, 2), (100, 3), (7, 3)])

@@ -179,8 +179,8 @@ def test_common_clock_without_matches_or_offsets_is_unchanged() -> None:
 
 def test_corrected_times_subtract_the_offset_of_each_rank() -> None:
     skew = Skew("corrected", np.array([0.0, 0.5, -0.25]), 1, 0.75)
-    skew = correct_times(np.array([1.0, 1.5, 0.75, 4.0, 4.0]), np.array([0, 1, 2, -1, 3]), skew)
-    assert skew.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0]
+    at_s = correct_times(np.array([1.0, 1.5, 0.75, 4.0, 4.0]), np.array([0, 1, 2, -1, 3]), skew)
+    assert at_s.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0]
 
 
 def test_times_without_offsets_are_unchanged() -> None:
