@@ -73,8 +73,8 @@ def test_a_single_run_has_no_shared_ranges() -> None:
 def test_runs_with_different_layers_are_refused() -> None:
     view = small_view()
     network = view.network
-    kinds: tuple[TimeKind, ...] = ("latency",) * network.hop_count
-    other = replace(view, network=replace(network, time_kinds=kinds))
+    kind: TimeKind = "latency"
+    other = replace(view, network=replace(network, time_kinds=(kind,) * network.hop_count))
     with pytest.raises(ValueError, match="the runs have different layers"):
         share_scales([view, other])
     assert np.isfinite(FigureData.from_view(view).scale.highest_values).all()
