@@ -9,6 +9,7 @@
 - `sites` (`simulate_site`, `observe_site`, `extract_site_signatures`): Simulated sites, and their ground truth.
 - `advice/`: Simulated benefit of advice on partition and start time: `iosig study advice`.
 - `attribution/`: Accuracy of traffic attribution and slowdowns: `iosig study attribution`.
+- `cases/`: Case studies of Chombo and FLASH-IO on planted runs: `iosig study cases`.
 - `extrapolations/`: Extrapolated traces compared with traced ones, call by call.
 - `forecast/`: Coverage and width of forecast intervals on held-out days: `iosig study forecast`.
 - `joint/`: Accuracy of joint signature extraction: `iosig study joint`.
