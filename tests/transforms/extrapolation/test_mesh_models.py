@@ -17,7 +17,7 @@ from iosig.transforms.extrapolation.rank_list_models import fit_rank_lists
 from iosig.transforms.extrapolation.rank_models import Column
 from iosig.transforms.traces.progressions import expand_values
 from tests.budget import examples
-from tests.extrapolated_programs import Program, first_difference, posix, traces_of
+from tests.extrapolated_programs import Made, Program, first_difference, posix, traces_of
 
 FAMILIES = Families()
 SQUARES, CUBES = (9, 16, 25, 36), (8, 27, 64, 125)
@@ -129,6 +129,93 @@ def test_linear_functions_of_coordinates_are_recovered(
     for k in (2, 7, 9):
         wanted = column(k)
         assert model.values_at(k**degree, wanted.ranks).tolist() == wanted.values.tolist()
+
+
+# ---- programs on meshes
+
+_CELLS = 5040
+
+
+def _place(rank: int, n: int, degree: int) -> tuple[int, list[int]]:
+    k = side(n, degree)
+    return k, [rank // k**dimension % k for dimension in range(degree)]
+
+
+def square_blocks(rank: int, n: int) -> list[Made]:
+    """Write four rows of a block of a global array."""
+    k, (x, y) = _place(rank, n, 2)
+    start = (y * (_CELLS // k) * _CELLS + x * (_CELLS // k)) * 8
+    return [posix("pwrite", "/a/f", "%p", _CELLS // k * 8, start + row * _CELLS * 8) for row in range(4)]
+
+
+def row_roots(rank: int, n: int) -> list[Made]:
+    """Write a file per row of the mesh, by its first rank."""
+    k, (x, y) = _place(rank, n, 2)
+    return [posix("pwrite", f"/a/row.{y}", "%p", k * 4096, 0)] * (x == 0) + [posix("barrier")]
+
+
+def diagonal(rank: int, n: int) -> list[Made]:
+    """Write by the ranks on the diagonal; the others are silent."""
+    _, (x, y) = _place(rank, n, 2)
+    return [posix("pwrite", "/a/log", "%p", 64, y * 64)] if x == y else []
+
+
+def cubic_blocks(rank: int, n: int) -> list[Made]:
+    """Write two rows of a block of a global array in three dimensions."""
+    k, (x, y, z) = _place(rank, n, 3)
+    start = ((z * (_CELLS // k) * _CELLS + y * (_CELLS // k)) * _CELLS + x * (_CELLS // k)) * 8
+    return [posix("pwrite", "/a/f", "%p", _CELLS // k * 8, start + row * _CELLS * 8) for row in range(2)]
+
+
+def _stencil(degree: int, *, is_periodic: bool) -> Program:
+    """Read a file of each neighbor, with the direction in its name."""
+
+    def program(rank: int, n: int) -> list[Made]:
+        k, place = _place(rank, n, degree)
+        return [
+            posix("pread", f"/a/{sign}{'xyz'[at]}.{rank + ((place[at] + step) % k - place[at]) * k**at}", "%p", 4096, 0)
+            for at in range(degree)
+            for step, sign in ((-1, "-"), (1, "+"))
+            if is_periodic or 0 <= place[at] + step < k
+        ]
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "counts", "exact", "refused"),
+    [
+        (square_blocks, (4, 9, 16, 25), (36, 49, 100, 400), 48),
+        (row_roots, (4, 9, 16, 25), (36, 49, 100, 400), 48),
+        (diagonal, (4, 9, 16, 25), (36, 49, 100, 400), 48),
+        (_stencil(2, is_periodic=True), (4, 9, 16, 25), (36, 49), 48),
+        (_stencil(2, is_periodic=False), SQUARES, (49, 100), 48),
+        (cubic_blocks, CUBES, (216,), 100),
+        (_stencil(3, is_periodic=True), CUBES, (216,), 100),
+    ],
+    ids=["blocks", "row_roots", "diagonal", "torus", "stencil", "cubic_blocks", "cubic_torus"],
+)
+def test_mesh_programs_are_exact_or_refused(
+    program: Program, counts: tuple[int, ...], exact: tuple[int, ...], refused: int
+) -> None:
+    fitted = fit_trace(traces_of(program, counts), ExtrapolationParams())
+    for n in exact:
+        trace = extrapolate_to(fitted, n).trace
+        assert trace is not None, n
+        assert first_difference(trace, program) is None, n
+    extrapolation = extrapolate_to(fitted, refused)
+    assert extrapolation.trace is None
+    assert f"{refused} is not a" in extrapolation.refusals[0].reason
+
+
+@pytest.mark.slow
+def test_open_cubic_stencil_is_exact() -> None:
+    """Its 27 classes are corners, edges, faces and the inside of the cube."""
+    program = _stencil(3, is_periodic=False)
+    fitted = fit_trace(traces_of(program, (27, 64, 125, 216)), ExtrapolationParams())
+    trace = extrapolate_to(fitted, 343).trace
+    assert trace is not None
+    assert first_difference(trace, program) is None
 
 
 # ---- programs that look like meshes at the inputs
