@@ -164,7 +164,7 @@ def _report_write_errors(target: Path) -> Iterator[None]:
 def _draw(
     results: list[NetworkInput], metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
 ) -> None:
-    views = _scaled_views(results, metric) if png or svg or html else ()
+    views = _build_views(results, metric) if png or svg or html else ()
     for path, kind in ((png, "png"), (svg, "svg")):
         if path is not None:
             from iosig.reports.networks.comparison import draw_comparison
@@ -184,7 +184,7 @@ def _draw(
         click.echo(f"Written: {html}", err=True)
 
 
-def _scaled_views(results: list[NetworkInput], metric: Metric) -> tuple[NetworkView, ...]:
+def _build_views(results: list[NetworkInput], metric: Metric) -> tuple[NetworkView, ...]:
     """Build the views of all runs on common scales."""
     from iosig.reports.networks.view import share_scales
     from iosig.warehouse.errors import UsageError

@@ -15,6 +15,7 @@ from iosig.reports.networks.comparison import draw_comparison
 from iosig.reports.networks.page import write_comparison
 from iosig.reports.networks.picture import FigureData
 from iosig.reports.networks.view import NetworkView, share_scales
+from iosig.reports.style import LIGHT, drawn_in
 from iosig.transforms.networks.network import METRICS, TimeKind
 from tests.reports.network_views import Shape, small_view
 
@@ -39,8 +40,11 @@ def test_both_runs_have_the_scale_and_colors_of_both(views: tuple[NetworkView, .
 
 
 def test_picture_has_equal_axes_for_both_runs(views: tuple[NetworkView, ...]) -> None:
-    figure = draw_comparison(views).figure()
-    limits = [(*axes.get_xlim(), *axes.get_ylim()) for axes in figure.axes if axes.get_title().startswith("ranks to")]
+    with drawn_in(LIGHT):
+        figure = draw_comparison(views).figure()
+    limits = [
+        (*axes.get_xlim(), *axes.get_ylim()) for axes in figure.axes if axes.get_title("left").startswith("ranks to")
+    ]
     assert len(limits) == 2
     assert limits[0] == limits[1]
 
