@@ -31,6 +31,7 @@ Micros = npt.NDArray[np.int64]
 
 _US_PER_S = 1_000_000
 _RAW_TEXT = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
+_IOPS = ("read_iops", "write_iops")
 _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 
@@ -82,17 +83,22 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, edges: _Edges, filesystem: str 
     first = int(block["first_step"][0])
     step_count, controller_count = block["read"].shape
     steps = np.repeat(np.arange(first, first + step_count), controller_count)
-    cells = np.tile(np.arange(controller_count), step_count)
+    places = np.tile(np.arange(controller_count), step_count)
     unit_s = edges.interval_us[steps] / _US_PER_S
     is_recorded = steps < grid["recorded_count"][0]
     frame = pl.DataFrame(
         {
             "polled_at": pl.Series(edges.right_us[steps]).cast(job_times.INSTANT),
-            "filesystem": pl.Series(grid["filesystems"].tolist())[cells],
-            "controller": pl.Series(grid["controllers"].tolist())[cells],
+            "filesystem": pl.Series(grid["filesystems"].tolist())[places],
+            "controller": pl.Series(grid["controllers"].tolist())[places],
             "interval_s": unit_s,
-            "read_bytes_per_s": _rates(block, "read", unit_s, is_recorded),
-            "write_bytes_per_s": _rates(block, "write", unit_s, is_recorded),
+            "read_bytes_per_s": _rates(block["read"], block["is_volume"], unit_s, is_recorded),
+            "write_bytes_per_s": _rates(block["write"], block["is_volume"], unit_s, is_recorded),
+            **{
+                f"{direction}_iops": _rates(cells, block["is_count"], unit_s, is_recorded)
+                for direction in ("read", "write")
+                if (cells := block.get(f"{direction}_operations")) is not None
+            },
             LINE: steps + 1,
             "is_recorded": is_recorded,
             "is_good": edges.good[steps],
@@ -101,6 +107,7 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, edges: _Edges, filesystem: str 
     is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
     flag = pl.when(~pl.col("is_recorded")).then(pl.lit("not_recorded")).when(is_missing).then(pl.lit("missing"))
     name = pl.col("filesystem").replace("", None)
+    iops = [pl.col(name) if name in frame.columns else pl.lit(None, pl.Float64).alias(name) for name in _IOPS]
     return frame.filter("is_good").select(
         "polled_at",
         pl.coalesce(pl.lit(filesystem, pl.String), name, pl.lit(DEFAULT_FILESYSTEM)).alias("filesystem"),
@@ -108,15 +115,15 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, edges: _Edges, filesystem: str 
         "interval_s",
         "read_bytes_per_s",
         "write_bytes_per_s",
+        *iops,
         flag.alias("flag"),
         LINE,
     )
 
 
-def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_recorded: Marks) -> pl.Series:
-    cells = block[direction].ravel()
+def _rates(cells: npt.NDArray[Any], is_volume: Marks, unit_s: npt.NDArray[Any], is_recorded: Marks) -> pl.Series:
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates = cells / unit_s if block["is_volume"][0] else cells
+        rates = cells.ravel() / unit_s if is_volume[0] else cells.ravel()
     return pl.Series(np.where(is_recorded, rates, np.nan), nan_to_null=True)
 
 

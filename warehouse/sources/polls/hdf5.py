@@ -3,7 +3,7 @@
 Readers of both layouts yield the same arrays. First comes the grid: `controllers` (k,), `filesystems` (k,), `times_s`
 (n,) and `recorded_count` (1,), the number of steps up to the last recorded one. Then come blocks: `first_step` (1,),
 `read` and `write` (m, k), NaN for a missing poll, and `is_volume` (1,), whether values are bytes instead of bytes per
-second.
+second. If the archive has operations, blocks also have `read_operations`, `write_operations` and `is_count` alike.
 """
 
 from __future__ import annotations
@@ -160,15 +160,27 @@ def tokio(path: str) -> Iterator[Arrays]:
         if any(dataset.shape != (times.size, read.shape[1]) for dataset in (read, write)):
             raise InputRefused("The datasets of the TOKIO archive do not have the same shape.", _REMEDY)
         names = _names(read, "columns", read.shape[1])
-        order = _order(names, _names(write, "columns", write.shape[1]))
+        operations, is_count = _get_operations(file, read.shape)
+        datasets = {"read": read, "write": write} | operations
+        orders = {name: _order(names, _names(dataset, "columns", len(names))) for name, dataset in datasets.items()}
         yield _grid(names, "", times[:].astype(np.float64), times.size)
         for first, end in _steps(times.size, len(names)):
-            cells = [dataset[first:end].astype(np.float64) for dataset in (read, write)]
-            cells[1] = cells[1][:, order]
-            cells = [np.where((cell == 0) & np.signbit(cell), np.nan, cell) for cell in cells]
+            cells = {name: dataset[first:end].astype(np.float64)[:, orders[name]] for name, dataset in datasets.items()}
             yield {
                 "first_step": np.array([first]),
                 "is_volume": np.array([is_volume]),
-                "read": cells[0],
-                "write": cells[1],
+                "is_count": np.array([is_count]),
+                **{name: np.where((cell == 0) & np.signbit(cell), np.nan, cell) for name, cell in cells.items()},
             }
+
+
+def _get_operations(file: Any, shape: tuple[int, ...]) -> tuple[dict[str, Any], bool]:
+    """Return the datasets of operations of a TOKIO archive, if any, and whether they are counts instead of rates."""
+    for kind in ("oprates", "ops"):
+        names = {f"{direction}_operations": f"datatargets/{direction}{kind}" for direction in ("read", "write")}
+        if all(name in file for name in names.values()):
+            datasets = {key: _get_dataset(file, name, 2) for key, name in names.items()}
+            if any(dataset.shape != shape for dataset in datasets.values()):
+                raise InputRefused("The datasets of the TOKIO archive do not have the same shape.", _REMEDY)
+            return datasets, kind == "ops"
+    return {}, False

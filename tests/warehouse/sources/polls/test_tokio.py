@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import h5py
 import numpy as np
 import polars as pl
 import pytest
@@ -92,3 +93,18 @@ def test_three_formats_of_same_data_yield_equal_polls(shared_data: Path) -> None
     assert from_tokio["write_bytes_per_s"].max() == pytest.approx(383_316_497.0)
     assert from_pylmt.sort(order).equals(from_tokio.sort(order))
     assert from_lmt.sort(order).equals(from_tokio.sort(order))
+
+
+@pytest.mark.parametrize(("kind", "unit_s"), [("oprates", 1), ("ops", 5)])
+def test_operations_are_rates_or_counts(tmp_path: Path, kind: str, unit_s: int) -> None:
+    path = archives.tokio(tmp_path / "a.hdf5", TIMES, READ, WRITE)
+    with h5py.File(path, "r+") as file:
+        for direction, values in (("read", [[5, 0], [-0.0, 0], [15, 0]]), ("write", [[0, 1], [5, 1], [10, 1]])):
+            dataset = file.create_dataset(f"datatargets/{direction}{kind}", data=np.asarray(values, np.float64))
+            dataset.attrs["columns"] = file["datatargets/readbytes"].attrs["columns"]
+    rows, refused = read_input(SOURCE, path)
+    assert refused.is_empty()
+    ordered = rows.filter(controller=archives.NAMES[0]).sort("polled_at")
+    assert ordered["read_iops"].to_list() == [5 / unit_s, None, 15 / unit_s]
+    assert ordered["write_iops"].to_list() == [0, 5 / unit_s, 10 / unit_s]
+    assert ordered["flag"].null_count() == 3
