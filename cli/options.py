@@ -146,6 +146,15 @@ release_option = click.option(
 )
 
 
+metric_option = click.option(
+    "--metric",
+    type=click.Choice(["bytes", "operations"]),
+    default="bytes",
+    show_default=True,
+    help="What to analyze: bytes, or the operations of storage servers, where polls have them.",
+)
+
+
 def answer_options(command: Decorated) -> Decorated:
     """Add the options of commands that query a release: to select the release, print JSON, and draw the answer."""
     for option in (strict_option, style_option, plot_option, json_option, release_option):

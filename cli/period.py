@@ -12,6 +12,7 @@ from iosig.cli.options import (
     GlobalOptions,
     exit_code,
     json_option,
+    metric_option,
     plot_option,
     strict_option,
     style_option,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from iosig.answers.single.periods import DrawnSignal, PeriodResult
     from iosig.reports.periods.view import PeriodView
     from iosig.reports.style import Style
+    from iosig.warehouse.contracts.metrics import Metric
 
 _METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: columns to drop first on a narrow terminal
@@ -69,6 +71,7 @@ class _SamplingHz(click.FloatRange):
     "ftio-wavelet its option -tr wave_disc.",
 )
 @outlier_options
+@metric_option
 @click.option("--filesystem", help="File system of polls that do not name one.")
 @value_option
 @time_zone_option
@@ -87,6 +90,7 @@ def period_command(
     method: str,
     outliers: str | None,
     outlier_merge: str | None,
+    metric: Metric,
     filesystem: str | None,
     value: str | None,
     time_zone: str | None,
@@ -113,7 +117,7 @@ def period_command(
 
     read_options = ReadOptions(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
-    query = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method)
+    query = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, metric)
     settings = override_outliers(warehouse.settings(), method, (*OUTLIER_METHODS, "all"), outliers, outlier_merge)
     result = find_periods(path, settings, read_options, query)
     if plot is not None:
@@ -127,7 +131,7 @@ def period_command(
 
 
 def _show(result: PeriodResult) -> None:
-    from iosig.cli.printing import bytes_text, show
+    from iosig.cli.printing import show
 
     columns = (
         "subject", "direction", "method", "period_s", "error_s", "burst_s", "from", "to", "false alarm", "confidence",
@@ -147,7 +151,7 @@ def _show(result: PeriodResult) -> None:
                 _error_text(row["false_alarm_probability"]),
                 row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"],
                 row["r_io"],
-                bytes_text(row["bytes_per_period"]),
+                _amount_text(row, "bytes_per_period"),
             )
             for row in result.rows.iter_rows(named=True)
         ],
@@ -160,7 +164,7 @@ def _show(result: PeriodResult) -> None:
 
 def _show_segments(result: PeriodResult, rows: list[dict[str, Any]]) -> None:
     """Print the segments of a result that has several."""
-    from iosig.cli.printing import bytes_text, show
+    from iosig.cli.printing import show
 
     columns = (
         "subject", "direction", "method", "segment", "period_s", "error_s", "burst_s", "duty", "from", "to",
@@ -181,7 +185,7 @@ def _show_segments(result: PeriodResult, rows: list[dict[str, Any]]) -> None:
                 _time_text(segment["window_end_s"], result.zero_s),
                 _error_text(segment["false_alarm_probability"]),
                 segment["confidence"],
-                bytes_text(segment["segment_bytes"]),
+                _amount_text(segment, "segment_bytes"),
             )
             for row in rows
             for segment in result.segments_of(row).iter_rows(named=True)
@@ -193,6 +197,15 @@ def _show_segments(result: PeriodResult, rows: list[dict[str, Any]]) -> None:
 def _names(result: PeriodResult, row: dict[str, Any]) -> tuple[str | None, str, str]:
     subject = row["subject_id"] if row["subject_id"] != result.name else None
     return subject, row["direction"], result.method_text(row["method"])
+
+
+def _amount_text(row: dict[str, Any], name: str) -> str | None:
+    """Format bytes, or the operations of a row that counts these."""
+    from iosig.cli.printing import bytes_text
+    from iosig.warehouse.contracts.metrics import OPERATIONS_OF
+
+    operations = row[OPERATIONS_OF[name]]
+    return bytes_text(row[name]) if operations is None else f"{operations:,.0f} op"
 
 
 def _error_text(value: float | None) -> str | None:
@@ -236,4 +249,5 @@ def _build_view(result: PeriodResult, signal: DrawnSignal) -> PeriodView:
         is_circular=signal.method == "autoperiod",
         has_z_score=result.outliers_of(signal.method) in (None, "z_score"),
         segments=signal.segments,
+        metric=signal.metric,
     )

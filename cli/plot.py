@@ -15,6 +15,7 @@ from iosig.cli.options import (
     GlobalOptions,
     application_argument,
     is_given,
+    metric_option,
     picture_path,
     release_option,
     select_release,
@@ -26,6 +27,7 @@ from iosig.cli.windows import read_instant
 if TYPE_CHECKING:
     from iosig.reports.panels import Picture
     from iosig.reports.style import Style
+    from iosig.warehouse.contracts.metrics import Metric
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
@@ -84,6 +86,7 @@ _filesystem_option = click.option(
     _filesystem_option,
     _busiest_direction_option,
     click.option("--method", help="Method of the signature. Default: the application's default method."),
+    metric_option,
     click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Overlay the signature of this method."),
 )
 def signature_command(
@@ -92,6 +95,7 @@ def signature_command(
     filesystem: str | None,
     direction: str | None,
     method: str | None,
+    metric: Metric,
     overlaid: tuple[str, ...],
     release_id: str | None,
     target: Path,
@@ -106,7 +110,7 @@ def signature_command(
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
-    query = Query(application, filesystem, direction, method, overlaid)
+    query = Query(application, filesystem, direction, method, overlaid, metric)
     view = build_view(warehouse.store, find(warehouse.store, release_id), query)
     subject = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
     return _draw(draw, view, target, style, subject, view.verdict)

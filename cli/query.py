@@ -61,7 +61,7 @@ def sql_command(
 
     with (
         limit_memory(),
-        open_release(warehouse.store, select_release(warehouse.store, release_id), query) as connection,
+        open_release(warehouse.store, select_release(warehouse.store, release_id), query, metric=None) as connection,
     ):
         require_reading(connection, query)
         described = find_described_table(connection, query)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, ints, ragged
-from iosig.estimates.signatures.published import SUBJECT
+from iosig.estimates.signatures.published import PLACE
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
 from iosig.transforms.attribution.explanation import Explanation, explain_traffics, range_factors
 from iosig.transforms.attribution.runs import RunBytes, Runs
@@ -36,17 +36,18 @@ _MIN_FILLED_RATIO = 0.5
 
 
 def list_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
-    """Return the extracted default signatures, with their bursts as list columns."""
-    key = [*SUBJECT, "method"]
-    chosen = signatures.filter(pl.col("is_default"), pl.col("outcome") == "extracted")
+    """Return the extracted default signatures of bytes, with their bursts as list columns."""
+    key = [*PLACE, "method"]
+    chosen = signatures.filter("is_default", metric="bytes", outcome="extracted")
     listed = (
-        bursts.join(chosen.select(key), on=key, how="semi")
+        bursts.filter(metric="bytes")
+        .join(chosen.select(key), on=key, how="semi")
         .sort(*key, "burst")
         .group_by(key, maintain_order=True)
         .agg(pl.col(name).alias(f"burst_{name}") for name in _BURST)
     )
     return (
-        chosen.select(*SUBJECT, "duration_s", "expected_correlation", "method")
+        chosen.select(*PLACE, "duration_s", "expected_correlation", "method")
         .join(listed, on=key, how="inner")
         .drop("method")
     )

@@ -9,6 +9,7 @@ from iosig.estimates.columns import floats, ragged
 from iosig.estimates.subjects import build_keys, list_trace_runs
 from iosig.transforms import classes
 from iosig.transforms.arrays import Reals, offsets_of
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES
 
 
@@ -73,7 +74,7 @@ def class_rows(
 ) -> pl.DataFrame:
     """Combine subjects and classifier results to rows of `classes`."""
     sizes = pl.DataFrame({"node_count": node_count, "duration_s": duration_s})
-    return pl.concat([keys, labeled, sizes], how="horizontal").select(CLASSES.column_names)
+    return frames.separate_metrics(pl.concat([keys, labeled, sizes], how="horizontal"), CLASSES)
 
 
 def _sum_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -> classes.Sections:

@@ -119,7 +119,7 @@ def find_rows(subjects: Subjects, params: PeriodParams, steps: Steps | None = No
         frames.empty(PERIOD_SEGMENTS),
         *(segments_from(searched.keys, answer) for searched, _, answer in results),
     ]
-    order = (*KEYS[1:7], "method")
+    order = (*KEYS[1:8], "method")
     return Rows(
         pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
         pl.concat(segments).sort(*order, "segment", nulls_last=True, maintain_order=True),
@@ -294,11 +294,11 @@ def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods, para
         .with_columns(
             pl.when(has_times).then(pl.col(numbers)),
             method=pl.lit(answer.method),
-            is_default=pl.lit(answer.method == DEFAULT_METHOD),
+            is_default=pl.lit(answer.method == DEFAULT_METHOD) & (pl.col("metric") == "bytes"),
             outcome=pl.coalesce("untold", "found_outcome"),
             method_parameters=pl.when(has_times).then(pl.lit(serialize_params(answer.method, params), pl.String)),
         )
-        .select(PERIODS.column_names)
+        .pipe(frames.separate_metrics, PERIODS)
     )
 
 
@@ -328,5 +328,5 @@ def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
     return (
         rows.filter(pl.col("untold").is_null())
         .with_columns(method=pl.lit(answer.method))
-        .select(PERIOD_SEGMENTS.column_names)
+        .pipe(frames.separate_metrics, PERIOD_SEGMENTS)
     )

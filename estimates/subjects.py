@@ -32,6 +32,7 @@ KEYS = (
     "started_at",
     "filesystem",
     "direction",
+    "metric",
     "basis",
 )
 #: tables from which the signals of subjects are read
@@ -85,9 +86,13 @@ class Subjects:
 def build_keys(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
     """Build the key columns and `untold` for subjects of one kind; columns that the kind does not have are NULL.
 
+    The metric is bytes unless the subjects have one.
+
     named: expressions for columns with other names.
     """
-    columns = subjects.with_columns(subject_kind=pl.lit(kind), basis=pl.lit(_BASIS[kind])).with_columns(**named)
+    metric = [] if "metric" in subjects.columns else [pl.lit("bytes").alias("metric")]
+    of_kind = [pl.lit(kind).alias("subject_kind"), pl.lit(_BASIS[kind]).alias("basis")]
+    columns = subjects.with_columns(*metric, *of_kind).with_columns(**named)
     schema = {name: frames.schema(PERIODS)[name] for name in KEYS} | {"untold": pl.String()}
     return pl.concat(
         [pl.DataFrame(schema=schema), columns.select(name for name in schema if name in columns.columns)],

@@ -122,7 +122,7 @@ def publish(run: Run) -> Release | None:
     except NothingToDo as nothing:
         get_run_logger().info("%s", nothing)
         return None
-    with open_release(run.store, release) as connection:
+    with open_release(run.store, release, metric=None) as connection:
         table = [
             {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
             for name in (table.name for table in list_published_tables())

@@ -19,9 +19,9 @@ from iosig.reports import panels
 from iosig.reports.panels import Columns
 from iosig.reports.style import BLUE, FAINT, GRAY, GREEN, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
 from iosig.reports.texts import (
-    RATES,
     TIMES,
     Unit,
+    choose_rate_unit,
     choose_unit,
     duration_text,
     format_count,
@@ -35,6 +35,7 @@ from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES
 from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts.metrics import Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,13 +112,17 @@ class DrawnSignature:
 
 @dataclass(frozen=True)
 class SignatureView:
-    """Samples and signatures of one application; one or more signatures, the main one first."""
+    """Samples and signatures of one application; one or more signatures, the main one first.
+
+    metric: what all amounts count.
+    """
 
     application_id: str
     filesystem: str
     direction: str
     samples: tuple[DrawnSample, ...]
     signatures: tuple[DrawnSignature, ...]
+    metric: Metric = "bytes"
 
     @property
     def main(self) -> DrawnSignature:
@@ -142,7 +147,7 @@ class SignatureView:
             count_text = f" ({main.sample_count})" if fitted.outcome == "too_few_samples" else ""
             return "; ".join([f"{REASONS[fitted.outcome]}{count_text}", *self._missing_burst_notes])
         with np.errstate(over="ignore"):
-            volume = volume_text(fitted.volume_bytes)
+            volume = volume_text(fitted.volume_bytes, self.metric)
         verb = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
         bursts = format_count(len(fitted.bursts), "burst")
         text = f"A run of {duration_text(fitted.duration_s)} {verb} {volume} in {bursts}"
@@ -156,7 +161,7 @@ class SignatureView:
             return []
         return [
             f"{main.used_sample_count} of {format_count(main.sample_count, 'run')} used",
-            f"up to {rate_text(float(signature.bytes_per_s.max(initial=0.0)))}",
+            f"up to {rate_text(float(signature.bytes_per_s.max(initial=0.0)), self.metric)}",
             *(
                 [f"expected correlation {main.expected_correlation:.2f} of 1"]
                 if math.isfinite(main.expected_correlation)
@@ -270,7 +275,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     """Draw each run's sample in a separate row on a common scale: used samples first, then the outliers, dashed."""
     rows = _rows(view.samples)
     high = _scale(view.samples)
-    _say_samples(axes, view.samples, rows, high)
+    _say_samples(axes, view, rows, high)
     shade_bursts(axes, view.main.signature.bursts, clock)
     for row, sample in enumerate(reversed(rows)):
         _draw_sample(axes, sample, row, clock, high)
@@ -305,7 +310,8 @@ def _scale(samples: Sequence[DrawnSample]) -> float:
     return max(needed, min(beyond, _BEYOND_RATE * needed) if needed > 0 else beyond)
 
 
-def _say_samples(axes: Axes, samples: Sequence[DrawnSample], rows: Sequence[DrawnSample], high: float) -> None:
+def _say_samples(axes: Axes, view: SignatureView, rows: Sequence[DrawnSample], high: float) -> None:
+    samples = view.samples
     outliers = sum(sample.is_outlier for sample in samples)
     parts = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
@@ -315,13 +321,14 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], rows: Sequence[Draw
     if len(rows) < len(samples):
         parts.append(f"last {len(rows)} shown")
     if high > 0:
-        parts.append(f"each row up to {rate_text(high)}")
+        parts.append(f"each row up to {rate_text(high, view.metric)}")
     axes.set_title(", ".join(parts))
     if not samples:
         panels.say(axes, "no samples in the release")
     elif not high > 0:
         is_known = any(np.isfinite(sample.bytes_per_s).any() for sample in samples)
-        panels.say(axes, "no bytes were moved" if is_known else "no data")
+        silence = "no bytes were moved" if view.metric == "bytes" else "no operations"
+        panels.say(axes, silence if is_known else "no data")
 
 
 def _draw_sample(axes: Axes, sample: DrawnSample, row: int, clock: Unit, high: float) -> None:
@@ -369,7 +376,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     ]
     background = main.signature.background_bytes_per_s
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
-    unit = choose_unit(high, RATES, "B/s")
+    unit = choose_rate_unit(high, view.metric)
     axes.set_ylabel(f"throughput [{unit.name}]")
     shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)
@@ -382,7 +389,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
         else:
             axes.plot([], [], color=color, ls=":", label=f"{drawn.method}: {drawn.signature.outcome}")
     if math.isfinite(background):
-        label = f"background, excluded: {rate_text(background)}"
+        label = f"background, excluded: {rate_text(background, view.metric)}"
         axes.axhline(background / unit.size, color=GRAY, lw=1.1, ls="--", zorder=1.5, label=label)
     # Leave space for the burst numbers.
     axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)

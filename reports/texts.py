@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from iosig.warehouse.contracts.application_ids import without_machine
+from iosig.warehouse.contracts.metrics import Metric
 
 #: maximum length of a name
 _NAME_CHARACTERS = 300
@@ -32,6 +33,15 @@ def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
 
 
 RATES, VOLUMES = thousands("B/s", " kMGT"), thousands("B", " kMGTP")
+#: units of rates and of volumes, with their base unit, by metric
+_RATES_OF: dict[Metric, tuple[tuple[Unit, ...], str]] = {
+    "bytes": (RATES, "B/s"),
+    "operations": (thousands("op/s", " kMGT"), "op/s"),
+}
+_VOLUMES_OF: dict[Metric, tuple[tuple[Unit, ...], str]] = {
+    "bytes": (VOLUMES, "B"),
+    "operations": (thousands("op", " kMGTP"), "op"),
+}
 #: minutes start at 10 min, hours and days at 5, so that shorter times keep enough digits
 TIMES = (
     Unit(1e-6, 1e-6, "µs"),
@@ -96,9 +106,9 @@ def base_name(text: str) -> str:
     return text.rstrip("/").rpartition("/")[2] if text.startswith("/") else text
 
 
-def volume_text(value: float) -> str:
-    """Format bytes with a decimal prefix."""
-    return amount_text(value, VOLUMES, "B")
+def volume_text(value: float, metric: Metric = "bytes") -> str:
+    """Format bytes or operations with a decimal prefix."""
+    return amount_text(value, *_VOLUMES_OF[metric])
 
 
 def volume_range_texts(value: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -114,9 +124,14 @@ def volume_tick_text(value: float) -> str:
     return volume_text(value * (1 + 1e-9))
 
 
-def rate_text(value: float) -> str:
-    """Format bytes per second with a decimal prefix."""
-    return amount_text(value, RATES, "B/s")
+def rate_text(value: float, metric: Metric = "bytes") -> str:
+    """Format bytes or operations per second with a decimal prefix."""
+    return amount_text(value, *_RATES_OF[metric])
+
+
+def choose_rate_unit(largest: float, metric: Metric) -> Unit:
+    """Choose the unit for a rate of bytes or operations."""
+    return choose_unit(largest, *_RATES_OF[metric])
 
 
 def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 3) -> str:

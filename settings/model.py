@@ -127,9 +127,12 @@ class QualitySettings(Section):
 
 
 class ClassSettings(Section):
-    """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
+    """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1), except for operations."""
 
     no_usage_bytes: float = Field(1e6, ge=0, description="a run with less per node has no usage [B]")
+    no_usage_operations: float = Field(
+        100.0, ge=0, description="a run with fewer operations per node has no usage, in classes of operations"
+    )
     uniform_cv: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
     min_duration_s: float = Field(600.0, ge=0, description="a shorter run is not classified [s]")
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")

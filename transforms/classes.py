@@ -31,10 +31,13 @@ _BATCH_POINTS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class ClassParams:
-    """Thresholds of the classifier, as published except for `max_missing_ratio`."""
+    """Thresholds of the classifier, as published except for `max_missing_ratio` and `no_usage_operations`."""
 
     #: mean volume per node below which a subject is NO_USAGE [bytes] (section 4.1: 1 MB)
     no_usage_bytes: float = 1e6
+    #: mean number of operations per node below which a subject is NO_USAGE, of operations. The paper has no such limit.
+    #: Starting a program opens some hundred files
+    no_usage_operations: float = 100.0
     #: coefficient of variation below which a subject is UNIFORM (section 4.1: 0.25)
     uniform_cv: float = 0.25
     #: factor by which the edges must exceed the middle (CANYON), or the middle the edges (HILL; Algorithm 1: 2)
@@ -43,6 +46,10 @@ class ClassParams:
     min_duration_s: float = 600.0
     #: maximum fraction of any section without data; the paper has no rule, but a missing section would look idle
     max_missing_ratio: float = 0.5
+
+    def for_operations(self) -> ClassParams:
+        """Return the thresholds for amounts that are operations instead of bytes."""
+        return replace(self, no_usage_bytes=self.no_usage_operations)
 
 
 @dataclass(frozen=True, slots=True)

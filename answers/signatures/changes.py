@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from iosig.estimates.columns import finite_or_none
-from iosig.estimates.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
+from iosig.estimates.signatures.published import KEY, PLACE, SUBJECT, TABLES, contents, defaults, read_signatures
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import compare_signatures
 from iosig.warehouse.releases.reading import open_release
@@ -67,7 +67,7 @@ def signature_changes(store: Store, before: Release, after: Release, method: str
         rank,
         pl.col("change_ratio").fill_null(0.0),
         pl.max_horizontal("volume_bytes_before", "volume_bytes"),
-        *SUBJECT,
+        *PLACE,
         descending=[False, True, True, False, False, False],
     )
 
@@ -107,7 +107,7 @@ def _compare(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pai
     after = _side(new, pairs, _AFTER)
     rows = [
         {
-            **{name: pair[name] for name in SUBJECT},
+            **{name: pair[name] for name in PLACE},
             "method_before": pair["method"],
             "method": pair[f"method{_AFTER}"],
             "outcome_before": pair["outcome"],

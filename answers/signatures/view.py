@@ -15,6 +15,7 @@ import polars as pl
 from iosig.estimates.signatures.published import SUBJECT, TABLES, read_signatures
 from iosig.reports.signatures import DrawnSample, DrawnSignature, SignatureView
 from iosig.warehouse.contracts.application_ids import without_machine
+from iosig.warehouse.contracts.metrics import Metric
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import open_release
 
@@ -34,8 +35,8 @@ _MAX_LISTED = 8
 class Query:
     """Selection of a signature by an application id or an unambiguous part of it, and optional restrictions.
 
-    overlaid: further methods, drawn over the first one. Defaults: the only file system, the direction with the larger
-    volume, the default method.
+    overlaid: further methods, drawn over the first one. metric: what the signature counts. Defaults: the only file
+    system, the direction with the larger volume, the default method.
     """
 
     application: str
@@ -43,11 +44,12 @@ class Query:
     direction: str | None = None
     method: str | None = None
     overlaid: tuple[str, ...] = ()
+    metric: Metric = "bytes"
 
 
 def build_view(store: Store, release: Release, selection: Query) -> SignatureView:
     """Build the figure data of a signature; raises UsageError with the alternatives if it does not exist."""
-    with open_release(store, release, f"{TABLES} {SAMPLE_TABLES}") as connection:
+    with open_release(store, release, f"{TABLES} {SAMPLE_TABLES}", selection.metric) as connection:
         return _view(connection, _choose_methods(choose_subject(connection, release, selection), selection))
 
 
@@ -58,7 +60,12 @@ def choose_subject(connection: duckdb.DuckDBPyConnection, release: Release, sele
     """Select the rows of `signatures` of one application, file system and direction, a row per method."""
     rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
     if rows.is_empty():
-        raise UsageError(f"Release {release.release_id} has no signatures. `iosig run` computes them.")
+        what, remedy = (
+            ("signatures", "`iosig run` computes them.")
+            if selection.metric == "bytes"
+            else ("signatures of operations", "They need polls with operations (docs/formats.md).")
+        )
+        raise UsageError(f"Release {release.release_id} has no {what}. {remedy}")
     name = choose_application(rows["application_id"].unique().sort().to_list(), selection.application)
     return _choose_direction(rows.filter(pl.col("application_id") == name), selection)
 
@@ -160,6 +167,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
         direction=main["direction"],
         samples=tuple(_samples(connection, main, outlier_job_ids)),
         signatures=tuple(signatures),
+        metric=main["metric"],
     )
 
 
@@ -194,11 +202,14 @@ def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any])
                 coalesce(is_truncated, false) as is_truncated, coalesce(source, 'server') as source
             from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
+                and metric = $metric
         ),
 
         all_samples as (
             select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-                interval_s, sample_bytes_per_s
+                interval_s,
+                case when $metric = 'bytes' then sample_bytes_per_s else sample_operations_per_s end
+                    as sample_bytes_per_s
             from samples
             union all
             select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,

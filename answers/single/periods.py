@@ -42,9 +42,10 @@ from iosig.transforms.periods.search import METHODS, PeriodParams, Periods, Samp
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.intervals import StepParams
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from iosig.warehouse.contracts.metrics import Metric
 from iosig.warehouse.contracts.periods import PERIODS
 from iosig.warehouse.contracts.traces import TRACE_REQUESTS
-from iosig.warehouse.errors import UsageError
+from iosig.warehouse.errors import InputRefused, UsageError
 
 if TYPE_CHECKING:
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
@@ -56,6 +57,8 @@ WAVELET = "ftio-wavelet"
 _FTIO_0_0_9 = ("ftio", WAVELET)
 #: FTIO 0.0.9's own default
 _FTIO_HZ = 10.0
+#: endings of the rates of polls, by metric
+_POLLED: dict[Metric, str] = {"bytes": "bytes_per_s", "operations": "iops"}
 #: maximum samples of a signal: bounds memory to about 1 GB
 _MAX_SAMPLES = 1 << 24
 #: series with times from this value on are in seconds since 1970 [s]
@@ -67,7 +70,7 @@ class Query:
     """Options of a period search: direction, sampling frequency, window in seconds, and a method or `all`.
 
     window: since 1970 if `is_window_utc`, else on the input's clock; None selects all times. sampling_hz: `auto` is the
-    inverse of the shortest time between two changes of a trace's rate.
+    inverse of the shortest time between two changes of a trace's rate. metric: what polls are analyzed for.
     """
 
     direction: str | None = None
@@ -76,6 +79,7 @@ class Query:
     is_window_utc: bool = False
     skip_first_phase: bool = False
     method: str = "null_tested"
+    metric: Metric = "bytes"
 
     @property
     def is_plain(self) -> bool:
@@ -106,6 +110,7 @@ class DrawnSignal:
     detections: Detections
     has_utc_clock: bool
     segments: Segments | None = None
+    metric: Metric = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,8 @@ class PeriodResult:
 
 #: columns that a segment shares with its row
 _SUBJECT_OF_SEGMENT = (
-    "cluster", "subject_kind", "subject_id", "started_at", "ended_on", "filesystem", "direction", "basis", "method",
+    "cluster", "subject_kind", "subject_id", "started_at", "ended_on", "filesystem", "direction", "metric", "basis",
+    "method",
 )  # fmt: skip
 
 
@@ -201,6 +207,8 @@ def find_periods(path: Path, settings: Settings, read_options: ReadOptions, quer
     """
     params = _params(settings, query)
     with open_input(path, settings, read_options) as one_input:
+        if query.metric == "operations" and not isinstance(one_input, PollInput):
+            raise UsageError("--metric operations is for polls: a series or trace is analyzed for its bytes.")
         signals = (
             _read_trace_signals(one_input, settings, query)
             if isinstance(one_input, TraceInput)
@@ -279,7 +287,7 @@ def _read_row_signals(one_input: SeriesInput | PollInput, query: Query) -> _Sign
             "--sampling-hz auto requires a trace with requests. Leave it out: rows have steps of their own."
         )
     if isinstance(one_input, PollInput):
-        zero_s, rows = _poll_intervals(one_input.rows)
+        zero_s, rows = _poll_intervals(one_input, query.metric)
     else:
         zero_s, rows = None, one_input.rows
     is_utc = zero_s is not None or bool((rows["time_s"] >= _EPOCH_S).all())
@@ -292,7 +300,7 @@ def _read_row_signals(one_input: SeriesInput | PollInput, query: Query) -> _Sign
     params = StepParams(interval_s=1.0 / query.given_hz if query.given_hz else None)
     subjects = series_subjects(trimmed, params)
     if isinstance(one_input, PollInput):
-        subjects = replace(subjects, keys=_label_filesystems(subjects.keys, zero_s or 0.0))
+        subjects = replace(subjects, keys=_label_filesystems(subjects.keys, query.metric, zero_s or 0.0))
     subjects = _select_direction(subjects, query)
     if query.skip_first_phase:
         subjects = _without_first_phase(subjects)
@@ -300,11 +308,19 @@ def _read_row_signals(one_input: SeriesInput | PollInput, query: Query) -> _Sign
     return _Signals(subjects, None, clock_s, (start_s, end_s))
 
 
-def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
-    """Return the start of the first poll [s since 1970], and polls summed per file system as series relative to it."""
+def _poll_intervals(polls: PollInput, metric: Metric) -> tuple[float, pl.DataFrame]:
+    """Return the start of the first poll [s since 1970], and polls summed per file system as series relative to it.
+
+    Raises InputRefused if the polls have no values of the metric.
+    """
+    columns = {f"{direction}_{_POLLED[metric]}": direction for direction in ("read", "write")}
+    if metric == "operations" and not polls.rows.select(pl.col(*columns).is_not_null().any()).row(0).count(True):
+        raise InputRefused(
+            f"{polls.name} has no operations per second.", "Map its columns read_iops and write_iops (docs/formats.md)."
+        )
     summed = (
-        polls.unpivot(
-            ["read_bytes_per_s", "write_bytes_per_s"],
+        polls.rows.unpivot(
+            list(columns),
             index=["filesystem", "polled_at", "interval_s"],
             variable_name="direction",
             value_name="bytes_per_s",
@@ -318,7 +334,7 @@ def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
     rows = summed.select(
         pl.lit(None, pl.Date).alias("ended_on"),
         pl.col("filesystem").alias("subject_id"),
-        pl.col("direction").str.strip_suffix("_bytes_per_s"),
+        pl.col("direction").replace_strict(columns),
         pl.col("time_s") - zero_s,
         "interval_s",
         "bytes_per_s",
@@ -326,10 +342,11 @@ def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
     return zero_s, rows
 
 
-def _label_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
+def _label_filesystems(keys: pl.DataFrame, metric: Metric, zero_s: float) -> pl.DataFrame:
     return keys.with_columns(
         pl.col("subject_id").alias("filesystem"),
         basis=pl.lit("polled"),
+        metric=pl.lit(metric),
         started_at=pl.lit(datetime.fromtimestamp(zero_s, UTC)).cast(pl.Datetime("us", "UTC")),
     )
 
@@ -457,4 +474,6 @@ def _build_drawn_signal(
         window_end_s=detections.window_end_s + shift,
     )
     segments = answer.segments and answer.segments.select_signal(at, shift)
-    return DrawnSignal(title, key["direction"], answer.method, signals, shifted, zero_s is not None, segments)
+    return DrawnSignal(
+        title, key["direction"], answer.method, signals, shifted, zero_s is not None, segments, key["metric"]
+    )

@@ -13,14 +13,16 @@ from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.metrics import OPERATIONS_OF
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS
 
 if TYPE_CHECKING:
     import duckdb
 
 
-#: key columns of a subject, and of a signature
-SUBJECT = ("application_id", "filesystem", "direction")
+#: key columns of an application's I/O, of a subject, and of a signature
+PLACE = ("application_id", "filesystem", "direction")
+SUBJECT = (*PLACE, "metric")
 KEY = (*SUBJECT, "method")
 #: tables of signatures, for `iosig.warehouse.releases.reading.opened`
 TABLES = "signatures signature_points signature_bursts"
@@ -49,8 +51,8 @@ def select_by_keys(connection: duckdb.DuckDBPyConnection, keys: pl.DataFrame) ->
 def contents(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Hash each curve; return the key columns and the hash, `content`."""
     query = """
-        select application_id, filesystem, direction, method,
-            sum(hash(offset_s, bytes_per_s))::varchar as content
+        select application_id, filesystem, direction, metric, method,
+            sum(hash(offset_s, coalesce(bytes_per_s, operations_per_s)))::varchar as content
         from signature_points
         group by all
     """
@@ -75,10 +77,15 @@ def read_signatures(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -
 
 
 def _parts(connection: duckdb.DuckDBPyConnection, table: Table, count: int) -> dict[str, list[Reals]]:
-    """Read a table, and split each column by signature (`count` pieces); NULL becomes NaN."""
+    """Read a table, and split each column by signature (`count` pieces); NULL becomes NaN.
+
+    Columns of bytes have the operations of signatures of operations.
+    """
     key, position = ", ".join(KEY), table.key[-1]
+    names = {name: other for name, other in OPERATIONS_OF.items() if name in table.column_names}
+    amounts = ", ".join(f"coalesce({name}, {other}) as {name}" for name, other in names.items())
     query = f"""
-        select wanted.place, parts.* exclude ({key})
+        select wanted.place, parts.* exclude ({key}, {", ".join(names.values())}) replace ({amounts})
         from {table.name} as parts
         inner join {_WANTED} as wanted using ({key})
     """
@@ -93,7 +100,8 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: Table, count: int) -> d
 
 def _build_signature(row: dict[str, Any], parts: dict[str, Reals]) -> Signature:
     """Build a signature from its row, curve and bursts."""
-    background = math.nan if row["background_bytes_per_s"] is None else row["background_bytes_per_s"]
+    rates = (row["background_bytes_per_s"], row.get("background_operations_per_s"))
+    background = next((rate for rate in rates if rate is not None), math.nan)
     if row["outcome"] != "extracted":
         return Signature.missing(row["outcome"], background)
     return Signature(

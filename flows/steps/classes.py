@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import polars as pl
 
 from iosig.estimates.classes import class_rows, series_classes, trace_classes
@@ -35,7 +37,7 @@ def classify(context: StepContext) -> int:
         pieces.append(trace_classes(jobs, counters, signals, params, context.settings.traces.max_interval_ratio))
     if context.days == (None,):
         applications, (kept_rows,) = select_applications(context, {CLASSES: KEPT_CLASSES})
-        pieces += [kept_rows, _signature_classes(applications, context.frame(APPLICATIONS), params)]
+        pieces += [kept_rows, *_signature_classes(applications, context.frame(APPLICATIONS), params)]
     rows = pl.concat(pieces)
     context.write_days(rows, MEASURED_CLASSES)
     return rows.height
@@ -58,7 +60,15 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
     return class_rows(keys, labeled, subjects["node_count"], end_s - start_s)
 
 
-def _signature_classes(subjects: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+def _signature_classes(
+    subjects_by_metric: Mapping[str, Subjects], applications: pl.DataFrame, params: classes.ClassParams
+) -> Iterator[pl.DataFrame]:
+    """Classify applications by their signatures of each metric."""
+    for metric, subjects in subjects_by_metric.items():
+        yield _classify_signatures(subjects, applications, params if metric == "bytes" else params.for_operations())
+
+
+def _classify_signatures(subjects: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
     """Classify applications by their signatures; a signature of all node counts has no node count."""
     sizes = subjects.keys.select(application_id="subject_id").join(
         applications.select("application_id", "node_count"), on="application_id", how="left", maintain_order="left"

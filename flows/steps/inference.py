@@ -47,7 +47,19 @@ def infer(context: StepContext) -> int:
 
 
 def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> pl.DataFrame:
-    """Combine inferred classes with the keys and durations of their runs, as rows of `classes`."""
+    """Return the inferred classes of runs in each metric, as rows of `classes`."""
+    volumes = bursts.with_columns(volume_bytes=pl.coalesce("volume_bytes", "volume_operations"))
+    parts = [
+        _classes_of_metric(
+            part, volumes.filter(metric=metric), params if metric == "bytes" else params.for_operations()
+        )
+        for (metric,), part in runs.partition_by("metric", as_dict=True, maintain_order=True).items()
+    ]
+    return pl.concat([frames.empty(CLASSES), *parts])
+
+
+def _classes_of_metric(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> pl.DataFrame:
+    """Combine inferred classes with the keys and durations of their runs."""
     inferred = inference.infer_classes(runs, bursts, params)
     is_refused = runs["refusal"].is_not_null() & (inferred["outcome"] == "classified")
     answered = inferred.with_columns(
@@ -56,9 +68,8 @@ def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> p
         volume_bytes=pl.lit(None, pl.Float64),
         missing_ratio=pl.lit(None, pl.Float64),
     ).with_columns(pl.when(pl.col("outcome") == "classified").then(pl.col("label", "section_bytes", "cv")))
-    return pl.concat([_keys(runs), answered, runs.select("node_count", "duration_s")], how="horizontal").select(
-        CLASSES.column_names
-    )
+    rows = pl.concat([_keys(runs), answered, runs.select("node_count", "duration_s")], how="horizontal")
+    return frames.separate_metrics(rows, CLASSES)
 
 
 def _periods(runs: pl.DataFrame) -> pl.DataFrame:
@@ -66,7 +77,7 @@ def _periods(runs: pl.DataFrame) -> pl.DataFrame:
     is_periodic = pl.col("outcome") == "periodic"
     answered = (
         inference.infer_periods(runs)
-        .select(*OF_AN_APPLICATION, method=pl.lit(DEFAULT_METHOD), is_default=pl.lit(value=True))
+        .select(*OF_AN_APPLICATION, method=pl.lit(DEFAULT_METHOD), is_default=pl.col("metric") == "bytes")
         .with_columns(pl.when(is_periodic).then("duty_ratio"))
     )
     return frames.add_missing_columns(pl.concat([_keys(runs), answered], how="horizontal"), PERIODS)

@@ -76,7 +76,11 @@ def make_signatures(context: StepContext) -> int:
 
 
 def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
-    """Mark the default signatures: the joint one if it exists, otherwise one of the separate ones."""
+    """Mark the default signatures of bytes: the joint one if it exists, otherwise one of the separate ones."""
+    return _choose_defaults(rows).with_columns(pl.col("is_default") & (pl.col("metric") == "bytes"))
+
+
+def _choose_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     has_joint = (pl.col("method") == METHOD).any().over(SUBJECT)
     rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
     undecided = rows.filter(~pl.col("is_default").any().over(SUBJECT))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, list_column, ragged
@@ -22,8 +20,6 @@ from iosig.warehouse.contracts.periods import METADATA_RATES
 from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_COUNTER_DELTAS
 
 _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
-#: a lower mean number of operations per node is NO_USAGE, since starting a program opens some hundred files
-_NO_USAGE_OPERATIONS = 100.0
 #: number of samples per part, to bound memory use
 _BATCH_SAMPLES = 1 << 23
 
@@ -43,7 +39,7 @@ def tell(context: StepContext) -> int:
 def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
     """Return rows of `metadata_rates`, for runs on file systems with per-job counters of metadata operations.
 
-    runs, rises: rows of `metadata_runs` and `run_counter_deltas`. class_params: its byte limit does not apply.
+    runs, rises: rows of `metadata_runs` and `run_counter_deltas`.
     """
     (rates,) = rates_on_grids(runs, rises.filter(pl.col(_COUNT).is_not_null()), _COUNT)
     subjects = (
@@ -61,8 +57,7 @@ def _analyze_runs(subjects: pl.DataFrame, class_params: ClassParams, params: Per
     rates, hz = ragged(subjects[_RATES]), 1.0 / subjects["interval_s"].to_numpy()
     grid_s, start_s, end_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
     sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, start_s, end_s)
-    of_counts = replace(class_params, no_usage_bytes=_NO_USAGE_OPERATIONS)
-    labeled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
+    labeled = classes.classify(sections, floats(subjects["node_count"]), class_params.for_operations()).select(
         "label", "cv", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
     )
     (answer,) = search.find_periods(rates, hz, grid_s - start_s, params)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from iosig.estimates import subjects
-from iosig.estimates.periods import Rows, find_rows, get_params
+from iosig.estimates.periods import DEFAULT_METHOD, Rows, find_rows, get_params
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.node_periods import node_rows
 from iosig.flows.steps.step import Step, read_built, read_carried, read_landed_of_traces
@@ -53,7 +53,12 @@ def find(context: StepContext) -> int:
         pieces += _analyze_traces(context, params)
     if context.days == (None,):
         applications, kept_rows = select_applications(context, _KEPT_TABLES)
-        pieces += [Rows(*kept_rows), find_rows(applications, params)]
+        pieces.append(Rows(*kept_rows))
+        of_operations = get_params(settings, (DEFAULT_METHOD,))
+        pieces += [
+            find_rows(signatures, params if metric == "bytes" else of_operations)
+            for metric, signatures in applications.items()
+        ]
     rows = Rows.concat(pieces)
     context.write_days(rows.periods, MEASURED_PERIODS)
     context.write_days(rows.segments, PERIOD_SEGMENTS)

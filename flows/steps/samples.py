@@ -74,18 +74,32 @@ def _cut(places: pl.DataFrame, grid_steps: pl.DataFrame) -> pl.DataFrame:
     """
     first = places["first_place"].to_numpy()
     last = first + places["step_count"].to_numpy() - 1
-    # both directions, one after the other
-    rates = np.concatenate([floats(grid_steps[name]) for name in ("read_bytes_per_s", "write_bytes_per_s")])
-    shift = np.where(places["direction"] == "write", grid_steps.height, 0)
     cut = places.with_columns(
-        sample_bytes_per_s=list_column(arrays.cut(rates, first + shift, last + shift)),
+        sample_bytes_per_s=_cut_rates(places, grid_steps, "bytes_per_s"),
         reported_ratios=list_column(arrays.cut(grid_steps["reported_ratio"].to_numpy(), first, last)),
+        sample_operations_per_s=_cut_rates(places, grid_steps, "operations_per_s"),
     )
+    is_counted = pl.col("sample_operations_per_s").list.max().is_not_null()
     return (
         cut.filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
-        .with_columns(reported_ratios=pl.when(pl.col("reported_ratios").list.min() < 1).then("reported_ratios"))
+        .with_columns(
+            reported_ratios=pl.when(pl.col("reported_ratios").list.min() < 1).then("reported_ratios"),
+            sample_operations_per_s=pl.when(is_counted).then("sample_operations_per_s"),
+        )
+        .with_columns(volume_operations=pl.col("sample_operations_per_s").list.sum() * pl.col("interval_s"))
         .select(SAMPLES.column_names)
     )
+
+
+def _cut_rates(places: pl.DataFrame, grid_steps: pl.DataFrame, unit: str) -> pl.Series:
+    """Cut the rates of each run in its direction; all NULL if no step has a rate in this unit."""
+    columns = [grid_steps[f"{direction}_{unit}"] for direction in ("read", "write")]
+    if all(column.null_count() == len(column) for column in columns):
+        return pl.Series([None], dtype=pl.List(pl.Float64)).new_from_index(0, places.height)
+    # both directions, one after the other
+    rates = np.concatenate([floats(column) for column in columns])
+    first = places["first_place"].to_numpy() + np.where(places["direction"] == "write", grid_steps.height, 0)
+    return list_column(arrays.cut(rates, first, first + places["step_count"].to_numpy() - 1))
 
 
 def count_applications(context: StepContext) -> int:

@@ -67,14 +67,14 @@ def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Su
         rows = published.select_by_keys(
             connection,
             context.frame(SIGNATURES)
-            .filter(outcome="extracted")
+            .filter(outcome="extracted", metric="bytes")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
         signatures = published.read_signatures(connection, rows)
     pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
     comparisons = [
         (
-            *(pair[name] for name in KEY),
+            *(pair[name] for name in SIGNATURE_CHECKS.key[:-1]),
             pair["trace_id"],
             *_against(signatures[pair["signature"]], traced, pair["place"]),
         )

@@ -36,6 +36,7 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.metrics import OPERATIONS_OF
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, KEPT_SUBJECTS, SAMPLE_SETS, SAMPLES, TRACE_SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet, utf8_path
@@ -48,6 +49,13 @@ MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 STALE_SAMPLES = replace(SAMPLES, name="stale_samples", partition=CHUNK, is_published=False)
 #: tables of samples, with the name of their source
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"), (TRACE_SAMPLES, "client"))
+#: sources of each metric, with the column of the samples
+_RATES = (
+    ("server", "bytes", "sample_bytes_per_s"),
+    ("server", "operations", "sample_operations_per_s"),
+    ("jobstats", "bytes", "sample_bytes_per_s"),
+    ("client", "bytes", "sample_bytes_per_s"),
+)
 #: maximum number of sample steps in a chunk, which take seconds to process; a step longer than `_STEP_S` counts as
 #: several, since signatures have one point per second
 _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
@@ -173,26 +181,32 @@ def _samples_in(files: list[tuple[Path, str]], sets: pl.DataFrame) -> pl.DataFra
     Rows with the run's own bytes also have the shared traffic during the run (`shared_…`) if it is known.
     """
     run, columns = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
-    days = sets["ended_on"].unique().implode()
+    wanted = set(sets.select("source", "metric").unique().rows()) | {("server", "bytes")}
     of_source = {
-        source: scan_parquet(paths).filter(pl.col("ended_on").is_in(days)).select(*run, *columns)
-        for _, source in _SOURCES
-        if (paths := [path for path, from_source in files if from_source == source])
+        (source, metric): _scan_samples(paths, sets, metric, rates).select(*run, *columns)
+        for source, metric, rates in _RATES
+        if (source, metric) in wanted and (paths := [path for path, from_source in files if from_source == source])
     }
-    schema = frames.schema(SAMPLES)
+    schema = pl.Schema({**frames.schema(SAMPLES), "metric": pl.String()})
     empty = pl.LazyFrame(schema=schema).select(*run, *columns)
-    shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in columns})
+    shared = of_source.get(("server", "bytes"), empty).rename({name: f"shared_{name}" for name in columns})
     # a join would copy all samples, even if no row matches
     null_columns = [pl.lit(None, schema[name]).alias(f"shared_{name}") for name in columns]
     matched = {
-        source: rows.join(sets.lazy().filter(pl.col("source") == source), on=run, how="inner")
-        for source, rows in of_source.items()
+        (source, metric): rows.join(sets.lazy().filter(source=source, metric=metric), on=run, how="inner")
+        for (source, metric), rows in of_source.items()
     }
     joined = [
         rows.join(shared, on=run, how="left") if source != "server" else rows.with_columns(null_columns)
-        for source, rows in matched.items()
+        for (source, _), rows in matched.items()
     ]
     return pl.concat(joined).collect()
+
+
+def _scan_samples(paths: list[Path], sets: pl.DataFrame, metric: str, rates: str) -> pl.LazyFrame:
+    """Scan the samples of a metric on the days of sets; extraction names the rates of each metric as bytes."""
+    rows = scan_parquet(paths).filter(pl.col("ended_on").is_in(sets["ended_on"].unique().implode()))
+    return rows.with_columns(pl.col(rates).alias("sample_bytes_per_s"), metric=pl.lit(metric))
 
 
 def _others(rows: pl.DataFrame) -> Reals | None:
@@ -305,7 +319,7 @@ def _part_rows(keys: pl.DataFrame, items: Sequence[Signature | Bursts], table: T
 
     The values come from the attributes that are named like the table's other columns; NaN becomes NULL.
     """
-    attributes = [name for name in table.column_names if name not in (*KEY, place)]
+    attributes = [name for name in table.column_names if name not in (*KEY, place, *OPERATIONS_OF.values())]
     counts = np.array([len(getattr(item, attributes[0])) for item in items], dtype=np.int64)
     edges = offsets_of(counts)
     owner = owners(edges)
@@ -314,7 +328,7 @@ def _part_rows(keys: pl.DataFrame, items: Sequence[Signature | Bursts], table: T
         keys[owner]
         .with_columns(pl.Series(place, np.arange(len(owner)) - edges[owner]))
         .with_columns(pl.Series(name, values, nan_to_null=True) for name, values in columns.items())
-        .select(table.column_names)
+        .pipe(frames.add_missing_columns, table)
     )
 
 
@@ -328,9 +342,19 @@ def build_rows(
     answers: Sequence[MethodSignatures],
     params: SignatureParams,
 ) -> dict[str, pl.DataFrame]:
-    """Build the rows of each table from extracted signatures, with their changes since the base release."""
+    """Build the rows of each table from extracted signatures, with their changes since the base release.
+
+    Signatures of operations have rows of the default method only.
+    """
     tables = _rows(rows, subjects, answers, params)
-    return tables | {SIGNATURES.name: _mark_changes(context, tables[SIGNATURES.name], answers)}
+    marked = tables | {SIGNATURES.name: _mark_changes(context, tables[SIGNATURES.name], answers)}
+    published_keys = marked[SIGNATURES.name].filter((pl.col("metric") == "bytes") | pl.col("is_default")).select(KEY)
+    return {
+        table.name: frames.separate_metrics(
+            marked[table.name].join(published_keys, on=KEY, how="semi", maintain_order="left"), table
+        )
+        for table in MADE
+    }
 
 
 def _mark_changes(

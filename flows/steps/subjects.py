@@ -27,8 +27,8 @@ def compute_counted_samples(context: StepContext) -> pl.DataFrame:
 
 def select_applications(
     context: StepContext, kept_models: Mapping[Table, Table]
-) -> tuple[Subjects, list[pl.DataFrame]]:
-    """Return the applications to analyze, by their default signatures, and the rows that remain valid.
+) -> tuple[dict[str, Subjects], list[pl.DataFrame]]:
+    """Return the applications to analyze, by metric, with their default signatures, and the rows that remain valid.
 
     kept_models: for each table of the base release, the model that selects its valid rows; the first table has the
     classes or periods. An application keeps its rows if its signature equals that of the base release.
@@ -40,5 +40,10 @@ def select_applications(
         models.expose(connection, "run", replace(answers, name="released_answers"), context.list_base_files(answers))
         curves = context.compute(connection, SIGNATURE_CURVES).filter(~pl.col("is_kept"))
         rows = [context.compute(connection, model).select(table.column_names) for table, model in kept_models.items()]
+    parts = curves.partition_by("metric", as_dict=True, maintain_order=True)
+    return {str(metric): _build_subjects(part) for (metric,), part in parts.items()}, rows
+
+
+def _build_subjects(curves: pl.DataFrame) -> Subjects:
     keys = build_keys("application", curves, subject_id="application_id")
-    return Subjects(keys, ragged(curves["curve_bytes_per_s"]), np.ones(curves.height), np.zeros(curves.height)), rows
+    return Subjects(keys, ragged(curves["curve_per_s"]), np.ones(curves.height), np.zeros(curves.height))

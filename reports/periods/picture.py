@@ -19,9 +19,9 @@ from iosig.reports import panels, style
 from iosig.reports.panels import PIXEL_COLUMNS, Columns
 from iosig.reports.periods.view import Autocorrelation, Cosines, PeriodView
 from iosig.reports.texts import (
-    RATES,
     TIMES,
     Unit,
+    choose_rate_unit,
     choose_unit,
     duration_text,
     exact_duration_text,
@@ -221,7 +221,7 @@ def _draw_time(
     if not len(values):
         return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
-    unit = choose_unit(peak, RATES, "B/s")
+    unit = choose_rate_unit(peak, view.metric)
     columns = Columns.aggregate(values[sample_range[0] : sample_range[1]] / unit.size)
     edges = clock.of_samples(columns.edges + sample_range[0])
     _draw_gaps(axes, edges, columns.missing_ratio)

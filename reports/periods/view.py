@@ -18,6 +18,7 @@ from iosig.transforms.periods.ftio_outliers import OutlierParams
 from iosig.transforms.periods.ftio_spectra import compute_spectra
 from iosig.transforms.periods.interface.detections import Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
+from iosig.warehouse.contracts.metrics import Metric
 
 #: minimum number of samples for an autocorrelation
 _MIN_LAGS = 3
@@ -105,7 +106,7 @@ class PeriodView:
     `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
     absent. window_start_s, window_end_s: the time with the period if the method locates it, else the analyzed
     time. has_utc_clock: whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all
-    periods, if the method searches for several.
+    periods, if the method searches for several. metric: what the signal counts.
     """
 
     title: str
@@ -123,6 +124,7 @@ class PeriodView:
     autocorrelation: Autocorrelation = field(default_factory=Autocorrelation)
     has_utc_clock: bool = False
     segments: Segments | None = None
+    metric: Metric = "bytes"
 
     def __post_init__(self) -> None:
         if self.signals.signal_count != 1:
@@ -194,6 +196,7 @@ def build_view(
     is_circular: bool = False,
     has_z_score: bool = True,
     segments: Segments | None = None,
+    metric: Metric = "bytes",
 ) -> PeriodView:
     """Prepare one of several signals and its detection result for the figure.
 
@@ -216,6 +219,7 @@ def build_view(
         float(detections.window_end_s[signal]),
         has_utc_clock=has_utc_clock,
         segments=segments,
+        metric=metric,
     )
     analyzed = selected.slice_samples(*view.window_samples)
     return replace(

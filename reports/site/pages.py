@@ -488,7 +488,7 @@ POPULATION = Page(
             "A shift means that the mix of programs changed. Classes of runs that were not measured are inferred "
             "(`basis`).",
             "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
-            "and outcome = 'classified' group by all order by all",
+            "and metric = 'bytes' and outcome = 'classified' group by all order by all",
         ),
         Figure(
             "volumes",
@@ -508,7 +508,7 @@ POPULATION = Page(
             "Checkpoints of many runs with the same period overlap repeatedly.",
             """
             select direction, round(period_s) as period_s, count(*) as run_count from periods
-            inner join classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+            inner join classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction, metric)
             where subject_kind = 'job' and is_default and periods.outcome = 'periodic'
             and label in ('UNIFORM', 'OTHER') group by all order by all
             """,
@@ -520,7 +520,8 @@ POPULATION = Page(
             "White et al. (PEARC'18, Table 2) report the same for their site. iosig population prints more "
             "statistics of yours.",
             "select direction, label, count(*) as run_count from classes "
-            "where subject_kind in ('job', 'series') and outcome = 'classified' group by all order by all",
+            "where subject_kind in ('job', 'series') and metric = 'bytes' and outcome = 'classified' "
+            "group by all order by all",
         ),
         Figure(
             "groups",

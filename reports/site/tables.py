@@ -11,7 +11,8 @@ from iosig.warehouse.contracts import Table
 EXAMPLES = {
     "attributed_io": "select application_id, sum(attributed_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",
-    "classes": "select direction, label, count(*) from classes where outcome = 'classified' group by all order by all",
+    "classes": "select direction, label, count(*) from classes where outcome = 'classified' "
+    "and metric = 'bytes' group by all order by all",
     "attribution_daily": "select filesystem, direction, polled_on, attributed_bytes / measured_bytes as share from "
     "attribution_daily order by polled_on",
     "job_io": "select job_id, filesystem, direction, estimated_bytes, estimate_source from job_io "

@@ -5,6 +5,6 @@ select
     count(*) as run_count,
     sum(volume_bytes) as moved_bytes
 from classes
-where subject_kind = 'job' and outcome = 'classified'
+where subject_kind = 'job' and metric = 'bytes' and outcome = 'classified'
 group by all
 order by all

@@ -5,6 +5,7 @@ select
     direction,
     count(*) as sample_count
 from sample_sets
+where metric = 'bytes'
 group by all
 order by sample_count desc
 limit 10

@@ -31,6 +31,8 @@ shares as (
         grids.phase_us,
         filesystem_rates.read_bytes,
         filesystem_rates.written_bytes,
+        filesystem_rates.read_count,
+        filesystem_rates.write_count,
         filesystem_rates.controller_count,
         round(filesystem_rates.interval_s * 1e6)::bigint as interval_us,
         epoch_us(filesystem_rates.polled_at) - round(filesystem_rates.interval_s * 1e6)::bigint
@@ -66,7 +68,7 @@ cut as (
     from shares
 ),
 
--- differences of a rounded running total: no byte is lost between two steps
+-- differences of a rounded running total: no byte or operation is lost between two steps
 steps as (
     select
         filesystem,
@@ -80,6 +82,12 @@ steps as (
             round(written_bytes * (to_us / interval_us))::bigint
             - round(written_bytes * (from_us / interval_us))::bigint
         )::bigint as written_bytes,
+        sum(
+            round(read_count * (to_us / interval_us))::bigint - round(read_count * (from_us / interval_us))::bigint
+        )::bigint as read_count,
+        sum(
+            round(write_count * (to_us / interval_us))::bigint - round(write_count * (from_us / interval_us))::bigint
+        )::bigint as write_count,
         sum(controller_count * (to_us - from_us))::bigint as reported_us
     from cut
     group by all
@@ -103,6 +111,8 @@ select
     every_step.step,
     steps.read_bytes / (every_step.step_us / 1e6) as read_bytes_per_s,
     steps.written_bytes / (every_step.step_us / 1e6) as write_bytes_per_s,
+    steps.read_count / (every_step.step_us / 1e6) as read_operations_per_s,
+    steps.write_count / (every_step.step_us / 1e6) as write_operations_per_s,
     least(
         1, coalesce(steps.reported_us, 0) / (every_step.expected_controller_count * every_step.step_us)
     ) as reported_ratio

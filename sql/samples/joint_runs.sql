@@ -30,7 +30,7 @@ meant as (
         *,
         started_at + to_microseconds(round_even(duration_s * 1e6, 0)::bigint) as ended_at
     from sample_sets
-    semi join joint_subjects using (application_id, filesystem, direction)
+    semi join joint_subjects using (application_id, filesystem, direction, metric)
 ),
 
 -- a run that was there may have ended a month later, and no more

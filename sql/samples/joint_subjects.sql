@@ -3,6 +3,7 @@ with
 
 sample_sets as (
     select * from samples.sample_sets
+    where metric = 'bytes'
 ),
 
 known as (
@@ -41,7 +42,8 @@ changed as (
 select
     application_id,
     filesystem,
-    direction
+    direction,
+    'bytes' as metric
 from changed
 qualify
     row_number() over (partition by filesystem, direction order by last_run_ended_at desc, application_id)

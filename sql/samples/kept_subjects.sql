@@ -1,4 +1,4 @@
--- samples.kept_subjects: one row per application, file system and direction with the samples of the base release
+-- samples.kept_subjects: one row per application, file system, direction and metric with the base release's samples
 with
 
 sample_sets as (
@@ -15,9 +15,10 @@ base_counts as (
         application_id,
         filesystem,
         direction,
+        metric,
         count(*) as base_count
     from base_sets
-    group by application_id, filesystem, direction
+    group by application_id, filesystem, direction, metric
 ),
 
 compared as (
@@ -25,18 +26,20 @@ compared as (
         sample_sets.application_id,
         sample_sets.filesystem,
         sample_sets.direction,
+        sample_sets.metric,
         base_counts.base_count,
         base_sets.job_id is not null and not list_contains($days::date[], sample_sets.ended_on) as is_same
     from sample_sets
-    inner join base_counts using (application_id, filesystem, direction)
-    left join base_sets using (application_id, filesystem, direction, cluster, job_id, started_at, source)
+    inner join base_counts using (application_id, filesystem, direction, metric)
+    left join base_sets using (application_id, filesystem, direction, metric, cluster, job_id, started_at, source)
 )
 
 select
     application_id,
     filesystem,
-    direction
+    direction,
+    metric
 from compared
-group by application_id, filesystem, direction
+group by application_id, filesystem, direction, metric
 having bool_and(is_same) and count(*) = max(base_count)
-order by application_id, filesystem, direction
+order by application_id, filesystem, direction, metric

@@ -1,4 +1,4 @@
--- samples.sample_sets: one row per application, file system, direction and run with a sample in the set
+-- samples.sample_sets: one row per application, file system, direction, metric and run with a sample in the set
 with
 
 samples as (
@@ -10,8 +10,10 @@ samples as (
         ended_on,
         filesystem,
         direction,
+        'bytes' as metric,
         interval_s,
         step_count,
+        null::double as volume_operations,
         'server' as source
     from samples.samples
     where $samples_from in ('shared', 'best')
@@ -24,8 +26,26 @@ samples as (
         ended_on,
         filesystem,
         direction,
+        'operations' as metric,
         interval_s,
         step_count,
+        volume_operations,
+        'server' as source
+    from samples.samples
+    where $samples_from in ('shared', 'best') and volume_operations is not null
+    union all
+    select
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        ended_on,
+        filesystem,
+        direction,
+        'bytes' as metric,
+        interval_s,
+        step_count,
+        null::double as volume_operations,
         'jobstats' as source
     from samples.exact_samples
     where $samples_from in ('exact', 'best')
@@ -35,6 +55,8 @@ samples as (
 trace_samples as (
     select
         *,
+        'bytes' as metric,
+        null::double as volume_operations,
         'client' as source,
         0.0::double as missing_ratio
     from samples.trace_samples
@@ -53,7 +75,8 @@ job_io_sources as (
 all_samples as (
     select
         samples.*,
-        coalesce(job_io_sources.own_bytes, job_io_sources.filesystem_bytes) as sample_bytes,
+        case when samples.metric = 'bytes' then coalesce(job_io_sources.own_bytes, job_io_sources.filesystem_bytes) end
+            as sample_bytes,
         job_io_sources.missing_ratio
     from samples
     inner join job_io_sources
@@ -73,8 +96,10 @@ all_samples as (
         ended_on,
         filesystem,
         direction,
+        metric,
         interval_s,
         step_count,
+        volume_operations,
         source,
         traced_bytes as sample_bytes,
         missing_ratio
@@ -128,10 +153,10 @@ dated as (
     select
         *,
         first_value(interval_s) over (
-            partition by application_id, filesystem, direction, source
+            partition by application_id, filesystem, direction, metric, source
             order by started_at desc, cluster, job_id
         ) as set_interval_s,
-        max(started_at) over (partition by application_id, filesystem, direction) as last_started_at
+        max(started_at) over (partition by application_id, filesystem, direction, metric) as last_started_at
     from all_sets
 ),
 
@@ -141,7 +166,7 @@ latest as (
     where interval_s = set_interval_s and started_at >= last_started_at - to_days($signature_window_days)
     qualify
         row_number() over (
-            partition by application_id, filesystem, direction, source
+            partition by application_id, filesystem, direction, metric, source
             order by started_at desc, cluster, job_id
         ) <= $max_sample_count
 ),
@@ -151,6 +176,7 @@ counts as (
         application_id,
         filesystem,
         direction,
+        metric,
         source,
         count(*) as sample_count
     from latest
@@ -164,11 +190,12 @@ chosen as (
         application_id,
         filesystem,
         direction,
+        metric,
         source
     from counts
     qualify
         row_number() over (
-            partition by application_id, filesystem, direction
+            partition by application_id, filesystem, direction, metric
             order by
                 least(sample_count, $min_sample_count) desc,
                 list_position(['jobstats', 'client', 'server'], source)
@@ -179,6 +206,7 @@ select
     application_id,
     filesystem,
     direction,
+    metric,
     cluster,
     job_id,
     started_at,
@@ -190,7 +218,8 @@ select
     is_truncated,
     sample_bytes,
     missing_ratio,
-    source
+    source,
+    volume_operations
 from latest
-semi join chosen using (application_id, filesystem, direction, source)
-order by application_id, filesystem, direction, node_count, started_at, cluster, job_id
+semi join chosen using (application_id, filesystem, direction, metric, source)
+order by application_id, filesystem, direction, metric, node_count, started_at, cluster, job_id

@@ -66,10 +66,10 @@ polls as (
         filesystem_rates.polled_at - to_microseconds(round(filesystem_rates.interval_s * 1e6)::bigint) as begun_at,
         filesystem_rates.read_bytes,
         filesystem_rates.written_bytes,
-        case when filesystem_rates.read_bytes is not null then filesystem_rates.controller_count end as read_count,
-        case when filesystem_rates.written_bytes is not null then filesystem_rates.controller_count end as write_count,
-        read_count * round(filesystem_rates.interval_s * 1e6)::bigint as read_us,
-        write_count * round(filesystem_rates.interval_s * 1e6)::bigint as write_us
+        case when filesystem_rates.read_bytes is not null then filesystem_rates.controller_count end as read_polls,
+        case when filesystem_rates.written_bytes is not null then filesystem_rates.controller_count end as write_polls,
+        read_polls * round(filesystem_rates.interval_s * 1e6)::bigint as read_us,
+        write_polls * round(filesystem_rates.interval_s * 1e6)::bigint as write_us
     from filesystem_rates
     inner join bounds
         on filesystem_rates.polled_at >= bounds.first_run_started_at
@@ -84,8 +84,8 @@ by_right_edge as (
         polled_at,
         sum(sum(read_bytes)) over edges as read_bytes,
         sum(sum(written_bytes)) over edges as written_bytes,
-        sum(sum(read_count)) over edges as read_count,
-        sum(sum(write_count)) over edges as write_count,
+        sum(sum(read_polls)) over edges as read_polls,
+        sum(sum(write_polls)) over edges as write_polls,
         sum(sum(read_us)) over edges as read_us,
         sum(sum(write_us)) over edges as write_us
     from polls
@@ -99,8 +99,8 @@ by_left_edge as (
         begun_at,
         sum(sum(read_bytes)) over edges as read_bytes,
         sum(sum(written_bytes)) over edges as written_bytes,
-        sum(sum(read_count)) over edges as read_count,
-        sum(sum(write_count)) over edges as write_count,
+        sum(sum(read_polls)) over edges as read_polls,
+        sum(sum(write_polls)) over edges as write_polls,
         sum(sum(read_us)) over edges as read_us,
         sum(sum(write_us)) over edges as write_us
     from polls
@@ -115,8 +115,8 @@ of_runs as (
         shared.*,
         coalesce(by_left_edge.read_bytes, 0) - coalesce(by_right_edge.read_bytes, 0) as read_bytes,
         coalesce(by_left_edge.written_bytes, 0) - coalesce(by_right_edge.written_bytes, 0) as written_bytes,
-        coalesce(by_left_edge.read_count, 0) - coalesce(by_right_edge.read_count, 0) as read_count,
-        coalesce(by_left_edge.write_count, 0) - coalesce(by_right_edge.write_count, 0) as write_count,
+        coalesce(by_left_edge.read_polls, 0) - coalesce(by_right_edge.read_polls, 0) as read_polls,
+        coalesce(by_left_edge.write_polls, 0) - coalesce(by_right_edge.write_polls, 0) as write_polls,
         coalesce(by_left_edge.read_us, 0) - coalesce(by_right_edge.read_us, 0) as read_us,
         coalesce(by_left_edge.write_us, 0) - coalesce(by_right_edge.write_us, 0) as write_us
     from shared
@@ -128,10 +128,10 @@ of_runs as (
 
 directed as (
     select
-        * exclude (read_bytes, written_bytes, read_count, write_count, read_us, write_us),
+        * exclude (read_bytes, written_bytes, read_polls, write_polls, read_us, write_us),
         unnest(['read', 'write']) as direction,
         unnest([read_bytes, written_bytes]) as moved_bytes,
-        unnest([read_count, write_count])::bigint as poll_count,
+        unnest([read_polls, write_polls])::bigint as poll_count,
         unnest([read_us, write_us]) as controller_us
     from of_runs
 ),

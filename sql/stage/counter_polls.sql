@@ -35,6 +35,9 @@ moved as (
         case when taken.has_writes then coalesce(counter_deltas.written_bytes, 0) end as written_bytes,
         case when taken.has_reads then coalesce(counter_deltas.read_count, 0) end as read_count,
         case when taken.has_writes then coalesce(counter_deltas.write_count, 0) end as write_count,
+        -- not every format counts operations
+        bool_or(coalesce(counter_deltas.read_count, counter_deltas.write_count) is not null)
+            over (partition by scrapes.filesystem) as has_operations,
         counter_deltas.flag is null as is_known
     from scrapes
     inner join taken using (filesystem, component, target)
@@ -52,8 +55,8 @@ select
     interval_s,
     case when is_known then read_bytes / interval_s end as read_bytes_per_s,
     case when is_known then written_bytes / interval_s end as write_bytes_per_s,
-    case when is_known then read_count / interval_s end as read_iops,
-    case when is_known then write_count / interval_s end as write_iops,
+    case when is_known and has_operations then read_count / interval_s end as read_iops,
+    case when is_known and has_operations then write_count / interval_s end as write_iops,
     case when not is_known then 'reset' end as flag
 from moved
 order by polled_at, controller, filesystem

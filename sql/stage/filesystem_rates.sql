@@ -17,7 +17,9 @@ select
     poll_ticks.controller_count,
     polls_daily.controller_count as expected_controller_count,
     poll_ticks.read_bytes,
-    poll_ticks.written_bytes
+    poll_ticks.written_bytes,
+    poll_ticks.read_count,
+    poll_ticks.write_count
 from poll_ticks
 inner join polls_daily using (polled_on, filesystem)
 where poll_ticks.controller_count > 0

@@ -45,6 +45,8 @@ select
     any_value(interval_s) filter (where rank = 1) as interval_s,
     any_value(read_bytes_per_s) filter (where rank = 1) as read_bytes_per_s,
     any_value(write_bytes_per_s) filter (where rank = 1) as write_bytes_per_s,
+    any_value(read_iops) filter (where rank = 1) as read_iops,
+    any_value(write_iops) filter (where rank = 1) as write_iops,
     count(*) - 1 - count(*) filter (
         where not is_gap
         and (

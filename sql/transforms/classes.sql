@@ -1,4 +1,4 @@
--- transforms.classes: one row per job, series, traced run or application, file system and direction
+-- transforms.classes: one row per job, series, traced run or application, file system, direction and metric
 with
 
 measured_classes as (
@@ -38,14 +38,14 @@ known as (
     select * from measured_classes
     union all
     select * from traced
-    anti join measured_classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+    anti join measured_classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction, metric)
 ),
 
 answered as (
     select * from known
     union all
     select * from inferred_classes
-    anti join known using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+    anti join known using (subject_kind, cluster, subject_id, started_at, filesystem, direction, metric)
 )
 
 select
@@ -56,6 +56,7 @@ select
     started_at,
     filesystem,
     direction,
+    metric,
     basis,
     outcome,
     label,
@@ -64,6 +65,8 @@ select
     volume_bytes,
     node_count,
     duration_s,
-    missing_ratio
+    missing_ratio,
+    section_operations,
+    volume_operations
 from answered
-order by subject_kind, cluster, subject_id, started_at, filesystem, direction
+order by subject_kind, cluster, subject_id, started_at, filesystem, direction, metric

@@ -15,6 +15,7 @@ trace_jobs as (
 
 inference_runs as (
     select * from transforms.inference_runs
+    where metric = 'bytes'
 ),
 
 counted as (

@@ -13,7 +13,7 @@ signatures as (
 
 sample_sets as (
     select * from samples.sample_sets
-    where source in ('jobstats', 'client')
+    where source in ('jobstats', 'client') and metric = 'bytes'
 )
 
 -- a signature rests on the samples of its set that are no outliers
@@ -25,6 +25,7 @@ select
     exact_samples.application_id,
     exact_samples.filesystem,
     exact_samples.direction,
+    signatures.metric,
     signatures.method,
     sample_sets.job_id is not null
     and not coalesce(list_contains(from_json(signatures.outlier_job_ids, '["varchar"]'), exact_samples.job_id), false)

@@ -8,7 +8,7 @@ inference_runs as (
 
 signatures as (
     select * from transforms.signatures
-    where is_default
+    where is_default or metric = 'operations'
 ),
 
 signature_bursts as (
@@ -19,14 +19,16 @@ select
     application_id,
     filesystem,
     direction,
+    metric,
     method,
     burst,
     start_s,
     peak_s,
     end_s,
     volume_bytes,
-    support_ratio
+    support_ratio,
+    volume_operations
 from signature_bursts
-semi join signatures using (application_id, filesystem, direction, method)
-semi join inference_runs using (application_id, filesystem, direction)
-order by application_id, filesystem, direction, method, burst
+semi join signatures using (application_id, filesystem, direction, metric, method)
+semi join inference_runs using (application_id, filesystem, direction, metric)
+order by application_id, filesystem, direction, metric, method, burst

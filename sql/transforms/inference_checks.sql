@@ -6,16 +6,17 @@ inference_runs as (
         *,
         job_id as subject_id
     from transforms.inference_runs
-    where refusal is null
+    where refusal is null and metric = 'bytes'
 ),
 
 measured_classes as (
     select * from transforms.classes
-    where subject_kind = 'job' and basis <> 'inferred'
+    where subject_kind = 'job' and basis <> 'inferred' and metric = 'bytes'
 ),
 
 inferred_classes as (
     select * from transforms.inferred_classes
+    where metric = 'bytes'
 ),
 
 measured_periods as (

@@ -1,4 +1,4 @@
--- transforms.inference_runs: one row per run of a day, file system and direction, with the result of its signature
+-- transforms.inference_runs: one row per run of a day, file system, direction and metric, with its signature's result
 with
 
 samples as (
@@ -21,7 +21,7 @@ jobs as (
 
 signatures as (
     select * from transforms.signatures
-    where is_default
+    where is_default or metric = 'operations'
 ),
 
 sample_sets as (
@@ -36,10 +36,10 @@ attributed_io as (
 -- those of applications have no day
 periods as (
     select * from transforms.measured_periods
-    where is_default and subject_kind = 'application'
+    where (is_default or metric = 'operations') and subject_kind = 'application'
 ),
 
--- the traffic was searched for the runs that have a sample of it
+-- the traffic was searched for the bytes of runs that have a sample of it; an idle run has no operations either
 sampled as (
     select
         ended_on,
@@ -49,6 +49,7 @@ sampled as (
         started_at,
         filesystem,
         direction,
+        'bytes' as metric,
         true as is_searched
     from samples
     union all
@@ -60,6 +61,20 @@ sampled as (
         started_at,
         filesystem,
         direction,
+        'operations' as metric,
+        true as is_searched
+    from samples
+    where volume_operations is not null
+    union all
+    select
+        ended_on,
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
+        'bytes' as metric,
         false as is_searched
     from exact_samples
 ),
@@ -73,9 +88,10 @@ runs as (
         started_at,
         filesystem,
         direction,
+        metric,
         bool_or(is_searched) as is_searched
     from sampled
-    group by cluster, job_id, started_at, filesystem, direction
+    group by cluster, job_id, started_at, filesystem, direction, metric
 ),
 
 explained as (
@@ -98,7 +114,9 @@ known as (
         jobs.node_count,
         signatures.expected_correlation,
         signatures.duration_s as alone_s,
-        signatures.volume_bytes as signature_bytes,
+        max(signatures.volume_bytes) over (
+            partition by runs.cluster, runs.job_id, runs.started_at, runs.filesystem, runs.direction
+        ) as signature_bytes,
         coalesce(explained.attributed_bytes, 0) as attributed_bytes,
         case
             when coalesce(signatures.outcome, '') not in ('extracted', 'no_io') then 'no_signature'
@@ -112,9 +130,9 @@ known as (
             as is_training_run
     from runs
     left join jobs using (cluster, job_id, started_at)
-    left join signatures using (application_id, filesystem, direction)
+    left join signatures using (application_id, filesystem, direction, metric)
     left join explained using (cluster, job_id, started_at, filesystem, direction)
-    left join sample_sets using (application_id, filesystem, direction, cluster, job_id, started_at)
+    left join sample_sets using (application_id, filesystem, direction, metric, cluster, job_id, started_at)
 )
 
 select
@@ -125,6 +143,7 @@ select
     known.started_at,
     known.filesystem,
     known.direction,
+    known.metric,
     known.duration_s,
     known.node_count,
     known.expected_correlation,
@@ -148,4 +167,5 @@ left join periods
     on known.application_id = periods.subject_id
     and known.filesystem = periods.filesystem
     and known.direction = periods.direction
-order by known.cluster, known.job_id, known.started_at, known.filesystem, known.direction
+    and known.metric = periods.metric
+order by known.cluster, known.job_id, known.started_at, known.filesystem, known.direction, known.metric

@@ -1,4 +1,4 @@
--- transforms.kept_classes: one row per job, series, traced run or application, file system and direction
+-- transforms.kept_classes: one row per job, series, traced run or application, file system, direction and metric
 with
 
 released_classes as (
@@ -20,7 +20,7 @@ kept as (
     where subject_kind <> 'application'
     union all
     select released_classes.* from released_classes
-    semi join signature_curves using (subject_kind, subject_id, filesystem, direction)
+    semi join signature_curves using (subject_kind, subject_id, filesystem, direction, metric)
 )
 
 select
@@ -31,6 +31,7 @@ select
     started_at,
     filesystem,
     direction,
+    metric,
     basis,
     outcome,
     label,
@@ -39,6 +40,8 @@ select
     volume_bytes,
     node_count,
     duration_s,
-    missing_ratio
+    missing_ratio,
+    section_operations,
+    volume_operations
 from kept
-order by subject_kind, cluster, subject_id, started_at, filesystem, direction
+order by subject_kind, cluster, subject_id, started_at, filesystem, direction, metric

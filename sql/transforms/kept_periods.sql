@@ -1,4 +1,4 @@
--- transforms.kept_periods: one row per job, series, traced run or application, file system, direction and method
+-- transforms.kept_periods: one row per job, series, trace or application, file system, direction, metric and method
 with
 
 released_periods as (
@@ -20,7 +20,7 @@ kept as (
     where subject_kind <> 'application'
     union all
     select released_periods.* from released_periods
-    semi join signature_curves using (subject_kind, subject_id, filesystem, direction)
+    semi join signature_curves using (subject_kind, subject_id, filesystem, direction, metric)
 )
 
 select
@@ -31,6 +31,7 @@ select
     started_at,
     filesystem,
     direction,
+    metric,
     basis,
     method,
     is_default,
@@ -61,6 +62,11 @@ select
     bytes_per_period,
     abstraction_error,
     false_alarm_probability,
-    method_parameters
+    method_parameters,
+    window_operations_ratio,
+    candidate_amplitudes_operations_per_s,
+    mean_operations_per_s,
+    b_io_operations_per_s,
+    operations_per_period
 from kept
-order by subject_kind, cluster, subject_id, started_at, filesystem, direction, method
+order by subject_kind, cluster, subject_id, started_at, filesystem, direction, metric, method

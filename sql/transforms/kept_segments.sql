@@ -17,6 +17,7 @@ select
     released_segments.started_at,
     released_segments.filesystem,
     released_segments.direction,
+    released_segments.metric,
     released_segments.basis,
     released_segments.method,
     released_segments.segment,
@@ -30,7 +31,8 @@ select
     released_segments.segment_bytes,
     released_segments.burst_width_s,
     released_segments.duty_ratio,
-    released_segments.false_alarm_probability
+    released_segments.false_alarm_probability,
+    released_segments.segment_operations
 from released_segments
 semi join kept_periods
     on released_segments.subject_kind = kept_periods.subject_kind
@@ -39,6 +41,7 @@ semi join kept_periods
     and released_segments.started_at is not distinct from kept_periods.started_at
     and released_segments.filesystem is not distinct from kept_periods.filesystem
     and released_segments.direction = kept_periods.direction
+    and released_segments.metric = kept_periods.metric
     and released_segments.method = kept_periods.method
 order by
     released_segments.subject_kind,
@@ -47,5 +50,6 @@ order by
     released_segments.started_at,
     released_segments.filesystem,
     released_segments.direction,
+    released_segments.metric,
     released_segments.method,
     released_segments.segment

@@ -1,4 +1,4 @@
--- transforms.periods: one row per job, series, traced run or application, file system, direction and method
+-- transforms.periods: one row per job, series, trace or application, file system, direction, metric and method
 with
 
 measured_periods as (
@@ -38,14 +38,14 @@ known as (
     select * from measured_periods
     union all
     select * from traced
-    anti join measured_periods using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+    anti join measured_periods using (subject_kind, cluster, subject_id, started_at, filesystem, direction, metric)
 ),
 
 answered as (
     select * from known
     union all
     select * from inferred_periods
-    anti join known using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+    anti join known using (subject_kind, cluster, subject_id, started_at, filesystem, direction, metric)
 )
 
 select
@@ -56,6 +56,7 @@ select
     started_at,
     filesystem,
     direction,
+    metric,
     basis,
     method,
     is_default,
@@ -86,6 +87,11 @@ select
     bytes_per_period,
     abstraction_error,
     false_alarm_probability,
-    method_parameters
+    method_parameters,
+    window_operations_ratio,
+    candidate_amplitudes_operations_per_s,
+    mean_operations_per_s,
+    b_io_operations_per_s,
+    operations_per_period
 from answered
-order by subject_kind, cluster, subject_id, started_at, filesystem, direction, method
+order by subject_kind, cluster, subject_id, started_at, filesystem, direction, metric, method

@@ -3,7 +3,7 @@ with
 
 signatures as (
     select * from transforms.signatures
-    where is_default and outcome = 'extracted'
+    where (is_default or metric = 'operations') and outcome = 'extracted'
 ),
 
 signature_points as (
@@ -12,7 +12,7 @@ signature_points as (
 
 released_signatures as (
     select * from released.signatures
-    where is_default and outcome = 'extracted'
+    where (is_default or metric = 'operations') and outcome = 'extracted'
 ),
 
 released_points as (
@@ -24,7 +24,8 @@ answered as (
     select distinct
         subject_id as application_id,
         filesystem,
-        direction
+        direction,
+        metric
     from run.released_answers
     where subject_kind = 'application'
 ),
@@ -34,10 +35,11 @@ curves as (
         application_id,
         filesystem,
         direction,
-        list(bytes_per_s order by offset_s) as curve_bytes_per_s
+        metric,
+        list(coalesce(bytes_per_s, operations_per_s) order by offset_s) as curve_per_s
     from signature_points
-    semi join signatures using (application_id, filesystem, direction, method)
-    group by application_id, filesystem, direction
+    semi join signatures using (application_id, filesystem, direction, metric, method)
+    group by application_id, filesystem, direction, metric
 ),
 
 released_curves as (
@@ -45,25 +47,27 @@ released_curves as (
         application_id,
         filesystem,
         direction,
-        list(bytes_per_s order by offset_s) as curve_bytes_per_s
+        metric,
+        list(coalesce(bytes_per_s, operations_per_s) order by offset_s) as curve_per_s
     from released_points
-    semi join released_signatures using (application_id, filesystem, direction, method)
-    group by application_id, filesystem, direction
+    semi join released_signatures using (application_id, filesystem, direction, metric, method)
+    group by application_id, filesystem, direction, metric
 ),
 
 unchanged as (
     select curves.*
     from curves
-    semi join answered using (application_id, filesystem, direction)
-    semi join released_curves using (application_id, filesystem, direction, curve_bytes_per_s)
+    semi join answered using (application_id, filesystem, direction, metric)
+    semi join released_curves using (application_id, filesystem, direction, metric, curve_per_s)
 )
 
 select
     curves.application_id,
     curves.filesystem,
     curves.direction,
-    curves.curve_bytes_per_s,
+    curves.metric,
+    curves.curve_per_s,
     unchanged.application_id is not null as is_kept
 from curves
-left join unchanged using (application_id, filesystem, direction)
-order by curves.application_id, curves.filesystem, curves.direction
+left join unchanged using (application_id, filesystem, direction, metric)
+order by curves.application_id, curves.filesystem, curves.direction, curves.metric

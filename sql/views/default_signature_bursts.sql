@@ -3,4 +3,4 @@ select
     signature_bursts.*, -- noqa: AM04
     default_signatures.expected_correlation
 from signature_bursts
-inner join default_signatures using (application_id, filesystem, direction, method)
+inner join default_signatures using (application_id, filesystem, direction, metric, method)

@@ -1,4 +1,4 @@
--- job_classes: classes of jobs, with user, account and application
+-- job_classes: classes of jobs by bytes, with user, account and application
 select
     classes.ended_on,
     classes.cluster,
@@ -25,4 +25,4 @@ left join jobs
     classes.cluster = jobs.cluster
     and classes.subject_id = jobs.job_id
     and classes.started_at is not distinct from jobs.started_at
-where classes.subject_kind = 'job'
+where classes.subject_kind = 'job' and classes.metric = 'bytes'

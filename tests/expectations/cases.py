@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.expectations import suites
 from iosig.warehouse.contracts import Column, Table, frames
-from tests.expectations import attribution_cases, landed_cases
+from tests.expectations import attribution_cases, landed_cases, metric_cases
 from tests.expectations.landed_cases import DAY, HOUR, NOON
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
@@ -306,7 +306,13 @@ GOOD: dict[str, dict[str, Any]] = {
         **_PERIOD,
         **_SEGMENTS,
     },
-    "sample_sets": {"step_count": 101, "interval_s": 2.0, "duration_s": 200.0, "missing_ratio": 0.1},
+    "sample_sets": {
+        "step_count": 101,
+        "interval_s": 2.0,
+        "duration_s": 200.0,
+        "missing_ratio": 0.1,
+        "sample_bytes": 5.0,
+    },
     "signatures": {
         "method": "robust",
         "is_default": True,
@@ -593,8 +599,10 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("predictions", set(), {"events": "rotated,clock_back"}),
     ("samples", {"steps_match_rates"}, {"sample_bytes_per_s": [1.0, 2.0]}),
     ("samples", {"steps_match_ratios"}, {"reported_ratios": [1.0, 1.0]}),
+    ("samples", {"steps_match_operations"}, {"sample_operations_per_s": [1.0, 1.0]}),
     ("samples", {"grid_starts_with_run"}, {"grid_started_at": NOON - timedelta(seconds=3)}),
     ("samples", {"has_steps"}, {"step_count": 0, "sample_bytes_per_s": [], "reported_ratios": []}),
+    *metric_cases.BROKEN,
     ("applications", {"has_samples"}, {"sample_count": 0}),
     ("applications", {"first_before_last"}, {"last_run_ended_at": NOON - HOUR}),
     ("classes", {"unclassified_has_no_label"}, {"outcome": "too_short"}),

@@ -28,7 +28,7 @@ DAYS = [DAY.replace(day=number) for number in range(1, 29)]
 
 #: columns that the engine adds to the contract's columns
 LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
-SUBJECT = ("subject_id", "filesystem", "direction")
+SUBJECT = ("subject_id", "filesystem", "direction", "metric")
 #: tables that a step builds from its settings and its work item
 FRAMES: dict[str, dict[str, Any]] = {
     "settings.cluster_machines": {"cluster": pl.String, "machine": pl.String},
@@ -71,6 +71,7 @@ _GRID = {"interval_s": 2.0, "step_us": 2_000_000, "phase_us": 0, "expected_contr
 #: nullable columns that are set by default, because models exclude rows where they are NULL
 _FILLED: dict[str, dict[str, Any]] = {
     "stage.jobs": _RUN | {"machine": UNKNOWN_CLUSTER},
+    "run.released_answers": {"metric": "bytes"},
     "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},
 }
 _BY_DTYPE: dict[Any, Any] = {

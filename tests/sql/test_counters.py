@@ -185,3 +185,15 @@ def test_targets_take_precedence_over_servers_over_clients(select: Select, compo
     }
     found = select(COUNTER_POLLS, given)
     assert sorted(found["controller"]) == sorted([*taken.split(), "only"])
+
+
+def test_polls_of_formats_without_operations_have_none(select: Select) -> None:
+    given = {
+        SCRAPES: "target is_job_scrape previous_at scraped_at filesystem \n a no 00:00:05 00:00:15 lake",
+        TARGETS: "target has_reads has_writes filesystem \n a yes yes lake",
+        RISES: """
+            target filesystem job_key interval_ended_at read_bytes read_count write_count flag
+            a      lake       .       00:00:15          100        .          .           .
+            """,
+    }
+    expect(select(COUNTER_POLLS, given), "read_bytes_per_s read_iops write_iops \n 10 . .")

@@ -11,11 +11,11 @@ def test_instants_without_values_are_dropped(select: Select) -> None:
         TICKS,
         {
             "stage.poll_ticks": """
-            filesystem  polled_at  interval_s  controller_count  read_bytes  written_bytes
-            b           10:00:00   2           1                 5           .
-            a           10:00:02   2           1                 3           4
-            a           10:00:02   5           2                 7           8
-            a           10:00:00   2           0                 .           .
+            filesystem  polled_at  interval_s  controller_count  read_bytes  written_bytes  read_count
+            b           10:00:00   2           1                 5           .              .
+            a           10:00:02   2           1                 3           4              9
+            a           10:00:02   5           2                 7           8              .
+            a           10:00:00   2           0                 .           .              .
             """,
             "stage.polls_daily": """
             filesystem  controller_count
@@ -27,9 +27,9 @@ def test_instants_without_values_are_dropped(select: Select) -> None:
     expect(
         found,
         """
-        polled_on filesystem polled_at interval_s controller_count expected_controller_count read_bytes written_bytes
-        9         a          10:00:02  2          1                3                         3          4
-        9         a          10:00:02  5          2                3                         7          8
-        9         b          10:00:00  2          1                1                         5          .
+        filesystem polled_at interval_s controller_count expected_controller_count read_bytes written_bytes read_count
+        a          10:00:02  2          1                3                         3          4             9
+        a          10:00:02  5          2                3                         7          8             .
+        b          10:00:00  2          1                1                         5          .             .
         """,
     )

@@ -191,3 +191,12 @@ def test_bytes_are_conserved_across_steps(
         assert (volume is None) == (expected is None)
         assert volume is None or volume == pytest.approx(expected, rel=1e-9, abs=touching + 1)
         assert ratio == pytest.approx(naive.reported_ratio(polls, controllers, 3, step_us, phase_us, step), abs=1e-9)
+
+
+def test_operations_are_distributed_like_bytes(select: Select) -> None:
+    polls = """
+        polled_at  interval_s  controller_count  read_bytes  read_count  write_count
+        10:00:04   4           1                 8           6           .
+        """
+    found = select(GRID_STEPS, {RUNS: runs(TEN + 1, TEN + 3), TICKS: polls})
+    expect(found, "read_operations_per_s write_operations_per_s \n 1.5 . \n 1.5 . \n . .")

@@ -140,3 +140,56 @@ def test_trace_covers_run_if_long_enough_on_a_single_filesystem(select: Select) 
         TRACES: "trace_id duration_s \n a 90 \n b1 100 \n b2 100 \n c 100 \n d 89 \n e 100 \n f 100",
     }
     expect(select(COVERING_TRACES, given), "job_id filesystem direction trace_id \n 1 lake read a")
+
+
+def test_operations_have_a_signature_and_period_of_their_own(select: Select) -> None:
+    given = {
+        SAMPLES: "job_id application_id volume_operations \n 1 wave 50 \n 2 wave .",
+        JOBS: "job_id duration_s node_count started_at \n 1 120 8 12:00:00 \n 2 120 8 12:00:00",
+        SIGNATURES: """
+            application_id metric     is_default outcome   expected_correlation duration_s volume_bytes outlier_job_ids
+            wave           bytes      yes        extracted 0.8                  100        7            []
+            wave           operations no         extracted 0.9                  90         .            []
+            """,
+        PERIODS: """
+            subject_kind subject_id filesystem metric     is_default outcome  period_s
+            application  wave       filesystem bytes      yes        periodic 10
+            application  wave       filesystem operations no         periodic 20
+            """,
+        ATTRIBUTED: "job_id minute_at attributed_bytes \n 1 10:01:00 3",
+    }
+    expect(
+        select(INFERENCE_RUNS, given),
+        """
+        job_id metric     alone_s expected_correlation signature_bytes attributed_bytes period_s
+        1      bytes      100     0.8                  7               3                10
+        1      operations 90      0.9                  7               3                20
+        2      bytes      100     0.8                  7               0                10
+        """,
+    )
+
+
+def test_bursts_of_operations_belong_to_runs_with_operations(select: Select) -> None:
+    given = {
+        RUNS: "application_id metric \n wave bytes \n wave operations \n other bytes",
+        SIGNATURES: """
+            application_id metric     method  is_default
+            wave           bytes      elastic yes
+            wave           operations iosi    no
+            other          operations elastic no
+            """,
+        BURSTS: """
+            application_id metric     method  volume_bytes volume_operations
+            wave           bytes      elastic 5            .
+            wave           operations iosi    .            9
+            other          operations elastic .            9
+            """,
+    }
+    expect(
+        select(INFERENCE_BURSTS, given),
+        """
+        application_id metric     method  volume_bytes volume_operations
+        wave           bytes      elastic 5            .
+        wave           operations iosi    .            9
+        """,
+    )

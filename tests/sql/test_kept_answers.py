@@ -56,7 +56,7 @@ def test_curve_is_kept_if_unchanged_and_analyzed_in_base_release(select: Select)
     expect(
         select(SIGNATURE_CURVES, given),
         """
-        application_id  curve_bytes_per_s  is_kept
+        application_id  curve_per_s        is_kept
         changed         5                  no
         longer          5,5                no
         same            1,2                yes

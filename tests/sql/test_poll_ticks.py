@@ -136,3 +136,35 @@ def test_order_of_rows_has_no_effect(select: Select) -> None:
     assert all(select(POLL_TICKS, {POLLS: other}).equals(first) for other in shuffled(polls))
     exact = polls.select((pl.col("read_bytes_per_s") * 2).round(mode="half_away_from_zero").cast(pl.Int64).sum())
     assert first["read_bytes"].item() == exact.item()
+
+
+def test_operations_are_summed_and_unknown_ones_are_null(select: Select) -> None:
+    found = select(
+        POLL_TICKS,
+        {
+            POLLS: """
+            polled_at controller interval_s read_bytes_per_s write_bytes_per_s read_iops write_iops flag
+            10:00:00  c1         2          10               1                 3         .          .
+            10:00:00  c2         2          10               1                 4.2       .          .
+            10:00:02  c1         2          10               1                 .         .          .
+            10:00:04  c1         2          10               1                 0         1e300      .
+            10:00:06  c1         2          .                .                 5         5          missing
+            """
+        },
+    )
+    expect(
+        found,
+        """
+        polled_at  controller_count  read_count  write_count
+        10:00:00   2                 14          .
+        10:00:02   1                 .           .
+        10:00:04   1                 .           .
+        10:00:06   0                 .           .
+        """,
+    )
+
+
+def test_operations_of_the_poll_that_is_used_count(select: Select) -> None:
+    polls = "polled_at controller \n 10:00:00 c1 \n 10:00:00 c1"
+    repeated = "polled_at controller interval_s read_bytes_per_s read_iops write_iops \n 10:00:00 c1 2 1 3 ."
+    expect(select(POLL_TICKS, {POLLS: polls, REPEATED: repeated}), "read_count write_count \n 6 .")

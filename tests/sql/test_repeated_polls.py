@@ -143,3 +143,8 @@ def test_every_poll_is_counted_once(select: Select) -> None:
     found = select(REPEATED_POLLS, {POLLS: polls})
     counted = found.select(pl.sum_horizontal("duplicate_poll_count", "conflicting_poll_count") + 1).item()
     assert counted == polls.height
+
+
+def test_operations_are_those_of_the_used_poll(select: Select) -> None:
+    polls = "part_row read_bytes_per_s write_bytes_per_s read_iops write_iops \n 0 . . 7 7 \n 1 5 5 3 ."
+    expect(select(REPEATED_POLLS, {POLLS: polls}), "read_bytes_per_s read_iops write_iops \n 5 3 .")

@@ -192,3 +192,32 @@ def test_old_samples_of_a_better_source_give_way(select: Select) -> None:
     assert set(select(SAMPLE_SETS, tables, **PARAMETERS)["source"]) == {"client"}
     window = PARAMETERS | {"signature_window_days": 3}
     assert set(select(SAMPLE_SETS, tables, **window)["source"]) == {"server"}
+
+
+def test_operations_have_sets_of_their_own_from_polls(select: Select) -> None:
+    inputs = given([("1", "10:00:00", "ann/vasp/8", 8), ("2", "11:00:00", "ann/vasp/8", 8)])
+    header, first, second = inputs[SAMPLES].splitlines()
+    samples = "\n".join([f"{header} volume_operations", f"{first} 40", f"{second} ."])
+    exact = "job_id started_at ended_on filesystem direction application_id interval_s \n"
+    exact += " 1 10:00:00 9 lake write ann/vasp/8 2"
+    io = inputs[JOB_IO] + "\n1 10:00:00 lake write jobstats measured 5 0.25"
+    found = select(
+        SAMPLE_SETS,
+        inputs | {SAMPLES: samples, "samples.exact_samples": exact, JOB_IO: io},
+        **(PARAMETERS | {"min_sample_count": 1}),
+    )
+    expect(
+        found,
+        """
+        application_id  metric      job_id  source    sample_bytes  volume_operations
+        ann/vasp/8      bytes       1       jobstats  5             .
+        ann/vasp/8      operations  1       server    .             40
+        """,
+    )
+
+
+def test_sets_of_exact_samples_only_have_no_operations(select: Select) -> None:
+    inputs = given([("1", "10:00:00", "ann/vasp/8", 8)])
+    header, first = inputs[SAMPLES].splitlines()
+    inputs[SAMPLES] = f"{header} volume_operations \n {first} 40"
+    assert select(SAMPLE_SETS, inputs, **(PARAMETERS | {"samples_from": "exact"})).is_empty()

@@ -29,7 +29,7 @@ DECLARED = {replace(column, nullable=False, hides=None) for made in TABLES for c
 #: names with table-specific meaning: categories; samples, as runs of a set or values of a signal; clock times of the
 #: row's subject; confidences of a table's method
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}
-OF_THEIR_TABLE |= {"start_s", "end_s", "confidence"}
+OF_THEIR_TABLE |= {"start_s", "end_s", "confidence", "metric"}
 
 each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 

@@ -3,6 +3,7 @@
 - `types`: `Column` and `Table`, the classes of the declarations.
 - `columns`: the columns that several subjects share.
 - one module per subject, such as `jobs` or `signatures`: the subject's tables, with their own columns.
+- `metrics`: columns of tables whose rows count bytes or operations.
 - `rules`: the rules that a table's columns imply for each row.
 - `frames`: contracts as Polars schemas and expressions.
 - `files`: validation of Parquet files by DuckDB.
@@ -17,7 +18,7 @@ from iosig.warehouse.contracts.types import Column, Dtype, Layer, Table
 
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 
-_NOT_NOUNS = ("arrow", "columns", "files", "frames", "rules", "types")
+_NOT_NOUNS = ("arrow", "columns", "files", "frames", "metrics", "rules", "types")
 #: order of the modules in the dictionary; unlisted modules come in between
 _FIRST = (
     "jobs",

@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.metrics import add_operations
 from iosig.warehouse.contracts.types import Column, Table
 
 CLASSES = Table(
     name="classes",
     layer="transforms",
-    grain="one row per job, series, traced run or application, file system and direction",
-    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction"),
-    columns=(
+    grain="one row per job, series, traced run or application, file system, direction and metric",
+    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "metric"),
+    columns=add_operations(
         *c.JUDGED,
         Column(
             "outcome",
@@ -53,14 +54,14 @@ CLASSES = Table(
 MEASURED_CLASSES = replace(
     CLASSES,
     name="measured_classes",
-    grain="one row per counted job, series, traced run or application, file system and direction",
+    grain="one row per counted job, series, traced run or application, file system, direction and metric",
     is_published=False,
 )
 
 INFERRED_CLASSES = replace(
     CLASSES,
     name="inferred_classes",
-    grain="one row per run that ended on the day, file system and direction",
+    grain="one row per run that ended on the day, file system, direction and metric",
     is_published=False,
 )
 

@@ -64,6 +64,16 @@ FLAG = Column(
     choices=("reset", "decrease", "missing", "not_recorded", "retracted"),
 )
 DIRECTION = Column("direction", "text", "Direction of the bytes, as seen from the application.", choices=DIRECTIONS)
+METRIC = Column(
+    "metric",
+    "text",
+    (
+        "What the row's numbers count: bytes, or reads or writes as storage servers count them (operations). The "
+        "numbers of the other metric are NULL. Operations are known where polls have them."
+    ),
+    choices=("bytes", "operations"),
+    initial="bytes",
+)
 
 # ---- days of polls
 POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
@@ -113,6 +123,7 @@ LABEL = Column(
     "Part of the run in which the subject does its I/O.",
     choices=("START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"),
 )
+SECTION_OPERATIONS = Column("section_operations", "reals", "Operations in each quarter of the run.")
 CV = Column("cv", "real", "Coefficient of variation of the four quarters.", unit="1", low=0)
 
 # ---- bursts of signatures
@@ -132,6 +143,25 @@ SAMPLE_BYTES_PER_S = Column(
         "Rate in each step of the grid: of the file system, or of the run alone (`exact_samples`, `trace_samples`); "
         "NULL without reports."
     ),
+)
+SAMPLE_OPERATIONS_PER_S = Column(
+    "sample_operations_per_s",
+    "reals",
+    (
+        "Operations per second in each step of the grid: of the file system, or in `metadata_rates` of the run alone; "
+        "NULL where they were not counted."
+    ),
+)
+VOLUME_OPERATIONS = Column(
+    "volume_operations",
+    "real",
+    "Reads or writes, as storage servers count their requests: the sum of rate x interval.",
+)
+MEAN_OPERATIONS_PER_S = Column("mean_operations_per_s", "real", "Mean number of operations per second.")
+PEAK_OPERATIONS_PER_S = Column(
+    "peak_operations_per_s",
+    "real",
+    "Highest number of operations per second. Counted by job: between two scrapes. For a signature: of any second.",
 )
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
@@ -196,6 +226,7 @@ JUDGED = (
     STARTED_AT.optional(),
     FILESYSTEM.optional(),
     DIRECTION,
+    METRIC,
     BASIS,
 )
 
@@ -217,7 +248,11 @@ END_S = Column("end_s", "real", "End, in seconds since the trace's zero.")
 REQUEST_COUNT = Column("request_count", "int", "Number of requests of the network; for a followed run, all so far.")
 
 # ---- periods
-IS_DEFAULT = Column("is_default", "bool", "Whether this is the default method.")
+IS_DEFAULT = Column(
+    "is_default",
+    "bool",
+    "Whether this is the default result: that of the default method, in bytes. Operations have that method only.",
+)
 METHOD_PARAMETERS = Column(
     "method_parameters",
     "text",

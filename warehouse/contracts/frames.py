@@ -6,6 +6,7 @@ from functools import cache
 
 import polars as pl
 
+from iosig.warehouse.contracts.metrics import OPERATIONS_OF
 from iosig.warehouse.contracts.rules import RowRule, require_columns, require_no_faults, row_rules
 from iosig.warehouse.contracts.types import Dtype, Table
 
@@ -33,11 +34,24 @@ def empty(table: Table) -> pl.DataFrame:
 
 
 def add_missing_columns(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Add the columns that older rows lack, as NULL."""
-    missing = {name: dtype for name, dtype in schema(table).items() if name not in frame.columns}
-    return frame.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(
-        table.column_names
-    )
+    """Add the columns that older rows lack, with their initial values."""
+    missing = [column for column in table.columns if column.name not in frame.columns]
+    return frame.with_columns(
+        pl.lit(column.initial, POLARS_DTYPES[column.dtype]).alias(column.name) for column in missing
+    ).select(table.column_names)
+
+
+def separate_metrics(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Move the numbers of rows with metric `operations` from columns of bytes to their counterparts.
+
+    Extraction, classification and period search do not depend on the unit, and name all amounts as bytes.
+    """
+    names = {name: other for name, other in OPERATIONS_OF.items() if {name, other} <= {*table.column_names}}
+    is_bytes = pl.col("metric") == "bytes"
+    return frame.with_columns(
+        *(pl.when(~is_bytes).then(name).alias(other) for name, other in names.items()),
+        *(pl.when(is_bytes).then(name).alias(name) for name in names),
+    ).select(table.column_names)
 
 
 def rules(table: Table) -> dict[str, pl.Expr]:

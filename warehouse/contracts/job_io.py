@@ -217,8 +217,8 @@ METADATA_IO = Table(
         Column("server_operation", "text", "The operation, as servers name it.", choices=OPERATIONS),
         _SOURCE_OUTCOME,
         c.METADATA_OPERATION_COUNT,
-        Column("mean_operations_per_s", "real", "The count over the run's steps."),
-        Column("peak_operations_per_s", "real", "The highest rate between two scrapes."),
+        c.MEAN_OPERATIONS_PER_S,
+        c.PEAK_OPERATIONS_PER_S,
     ),
     partition="ended_on",
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.metrics import add_operations
 from iosig.warehouse.contracts.types import Column, Table
 
 _METHOD = Column(
@@ -14,7 +15,7 @@ _METHOD = Column(
     ),
     choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod"),
 )
-_KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method")
+_KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "metric", "method")
 _PERIOD_ERROR_S = Column(
     "period_error_s",
     "real",
@@ -47,9 +48,9 @@ _DUTY_RATIO = Column(
 PERIODS = Table(
     name="periods",
     layer="transforms",
-    grain="one row per job, series, traced run or application, file system, direction and method",
+    grain="one row per job, series, trace or application, file system, direction, metric and method",
     key=_KEY,
-    columns=(
+    columns=add_operations(
         *c.JUDGED,
         _METHOD,
         c.IS_DEFAULT,
@@ -188,7 +189,7 @@ PERIODS = Table(
 MEASURED_PERIODS = replace(
     PERIODS,
     name="measured_periods",
-    grain="one row per counted job, series, traced run or application, file system, direction and method",
+    grain="one row per counted job, series, trace or application, file system, direction, metric and method",
     is_published=False,
 )
 
@@ -208,8 +209,8 @@ OF_AN_APPLICATION = (
 INFERENCE_RUNS = Table(
     name="inference_runs",
     layer="transforms",
-    grain="one row per run of a day, file system and direction, with the result of its signature",
-    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    grain="one row per run of a day, file system, direction and metric, with its signature's result",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction", "metric"),
     columns=(
         c.ENDED_ON.optional(),
         c.APPLICATION_ID.optional(),
@@ -218,11 +219,12 @@ INFERENCE_RUNS = Table(
         c.STARTED_AT,
         c.FILESYSTEM,
         c.DIRECTION,
+        c.METRIC,
         c.DURATION_S.optional(),
         c.NODE_COUNT.optional(),
         c.EXPECTED_CORRELATION.optional(),
         Column("alone_s", "real", "Duration of the signature.", nullable=True),
-        Column("signature_bytes", "real", "Bytes of the signature.", nullable=True),
+        Column("signature_bytes", "real", "Bytes of the signature in bytes.", nullable=True),
         c.EXPLAINED_BYTES.optional(),
         Column(
             "refusal",
@@ -242,7 +244,7 @@ INFERENCE_RUNS = Table(
 INFERRED_PERIODS = replace(
     PERIODS,
     name="inferred_periods",
-    grain="one row per run that ended on the day, file system and direction",
+    grain="one row per run that ended on the day, file system, direction and metric",
     is_published=False,
 )
 
@@ -254,7 +256,7 @@ PERIOD_SEGMENTS = Table(
         "basis other than inferred, except jobs with the result of their trace"
     ),
     key=(*_KEY, "segment"),
-    columns=(
+    columns=add_operations(
         *c.JUDGED,
         _METHOD,
         Column(
@@ -465,11 +467,7 @@ METADATA_RATES = Table(
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column(
-            "sample_operations_per_s",
-            "reals",
-            "The run's operations in each step of its grid; NULL without scrapes.",
-        ),
+        c.SAMPLE_OPERATIONS_PER_S,
         Column(
             "class_outcome",
             "text",
@@ -477,14 +475,7 @@ METADATA_RATES = Table(
             choices=("classified", "too_short", "no_data", "too_many_gaps"),
         ),
         c.LABEL.optional(),
-        Column(
-            "section_operations",
-            "reals",
-            "Operations in each quarter of the run.",
-            unit="operations",
-            low=0,
-            nullable=True,
-        ),
+        c.SECTION_OPERATIONS.optional(),
         c.CV.optional(),
         c.MISSING_RATIO.optional(),
         Column(

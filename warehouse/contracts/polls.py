@@ -16,6 +16,12 @@ _CONFLICTING_POLL_COUNT = Column(
     "int",
     "Polls that contradict another one of the same controller and instant; the first landed is used.",
 )
+_IOPS = (
+    Column("read_iops", "real", "Read operations per second over the interval.", nullable=True),
+    Column("write_iops", "real", "Write operations per second over the interval.", nullable=True),
+)
+#: operations of a tick; NULL if none of its polls counts them
+_OPERATIONS = (c.READ_COUNT.optional(), c.WRITE_COUNT.optional())
 #: numbers of polls with each kind of fault
 _FAULT_COUNTS = (
     Column("gap_poll_count", "int", "Polls that are flagged as gaps."),
@@ -36,8 +42,7 @@ POLLS = Table(
         c.INTERVAL_S,
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column("read_iops", "real", "Read operations per second over the interval.", nullable=True),
-        Column("write_iops", "real", "Write operations per second over the interval.", nullable=True),
+        *_IOPS,
         c.FLAG.optional(),
     ),
     landed_by=("polled_at", "controller", "filesystem"),
@@ -56,6 +61,7 @@ REPEATED_POLLS = Table(
         c.INTERVAL_S,
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
+        *_IOPS,
         _DUPLICATE_POLL_COUNT,
         _CONFLICTING_POLL_COUNT,
     ),
@@ -84,6 +90,7 @@ POLL_TICKS = Table(
         _CONTROLLER_COUNT,
         c.READ_BYTES.optional(),
         c.WRITTEN_BYTES.optional(),
+        *_OPERATIONS,
         *_FAULT_COUNTS,
     ),
     is_published=False,
@@ -135,6 +142,7 @@ TICKS = Table(
         c.EXPECTED_CONTROLLER_COUNT,
         c.READ_BYTES.optional(),
         c.WRITTEN_BYTES.optional(),
+        *_OPERATIONS,
     ),
     partition="polled_on",
 )

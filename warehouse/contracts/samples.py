@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from iosig.warehouse.contracts import columns as c, traces
+from iosig.warehouse.contracts.metrics import add_operations
 from iosig.warehouse.contracts.types import Column, Table
 
-_SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
+_SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, c.METRIC)
 _STEP_US = Column("step_us", "int", "The length of a grid step.", low=1)
 _PHASE_US = Column("phase_us", "int", "Phase of the grid's edges within the step.", low=0)
 
@@ -58,6 +59,8 @@ GRID_STEPS = Table(
         Column("step", "int", "The grid step, counted from 1970.", unit="steps"),
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
+        Column("read_operations_per_s", "real", "Reads per second; NULL if not counted.", nullable=True),
+        Column("write_operations_per_s", "real", "Writes per second; NULL if not counted.", nullable=True),
         Column("reported_ratio", "real", "Share of the controllers that reported in the step."),
     ),
     is_published=False,
@@ -86,6 +89,8 @@ SAMPLES = Table(
             "Share of the file system's controllers that reported in each step; NULL if all reported in every step.",
             nullable=True,
         ),
+        c.SAMPLE_OPERATIONS_PER_S.optional(),
+        c.VOLUME_OPERATIONS.optional(),
     ),
     partition="ended_on",
 )
@@ -122,9 +127,9 @@ APPLICATIONS = Table(
 SAMPLE_SETS = Table(
     name="sample_sets",
     layer="samples",
-    grain="one row per application, file system, direction and run with a sample in the set",
-    key=("application_id", "filesystem", "direction", "cluster", "job_id", "started_at"),
-    columns=(
+    grain="one row per application, file system, direction, metric and run with a sample in the set",
+    key=("application_id", "filesystem", "direction", "metric", "cluster", "job_id", "started_at"),
+    columns=add_operations(
         *_SUBJECT,
         c.CLUSTER,
         c.JOB_ID,
@@ -159,8 +164,8 @@ SAMPLE_SETS = Table(
 KEPT_SUBJECTS = Table(
     name="kept_subjects",
     layer="samples",
-    grain="one row per application, file system and direction with the samples of the base release",
-    key=("application_id", "filesystem", "direction"),
+    grain="one row per application, file system, direction and metric with the base release's samples",
+    key=("application_id", "filesystem", "direction", "metric"),
     columns=_SUBJECT,
     is_published=False,
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.metrics import add_operations
 from iosig.warehouse.contracts.types import Column, Table
 
 _METHOD_OF_SIGNATURE = Column(
@@ -29,16 +30,18 @@ _METHOD_OF_SIGNATURE = Column(
         "joint",
     ),
 )
-#: columns that identify a signature by application, file system, direction and method
-_MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
+#: columns that identify a signature by application, file system, direction, metric and method
+_MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, c.METRIC, _METHOD_OF_SIGNATURE)
 _KEY = tuple(column.name for column in _MADE)
+#: those of a signature of bytes
+_MADE_OF_BYTES = tuple(column for column in _MADE if column != c.METRIC)
 
 SIGNATURES = Table(
     name="signatures",
     layer="transforms",
-    grain="one row per application, file system, direction and method",
+    grain="one row per application, file system, direction, metric and method",
     key=_KEY,
-    columns=(
+    columns=add_operations(
         *_MADE,
         c.IS_DEFAULT,
         Column(
@@ -113,7 +116,7 @@ SIGNATURE_POINTS = Table(
     layer="transforms",
     grain="one row per second of a signature",
     key=(*_KEY, "offset_s"),
-    columns=(
+    columns=add_operations(
         *_MADE,
         Column("offset_s", "real", "The left edge of the second, since the run's start.", low=0),
         c.BYTES_PER_S,
@@ -127,12 +130,13 @@ SIGNATURE_CURVES = Table(
     name="signature_curves",
     layer="transforms",
     grain="one row per extracted default signature, and whether its released result is kept",
-    key=("application_id", "filesystem", "direction"),
+    key=("application_id", "filesystem", "direction", "metric"),
     columns=(
         c.APPLICATION_ID,
         c.FILESYSTEM,
         c.DIRECTION,
-        Column("curve_bytes_per_s", "reals", "Rate in each second."),
+        c.METRIC,
+        Column("curve_per_s", "reals", "Rate in each second, in the metric.", low=0),
         Column("is_kept", "bool", "Whether the base release has the same signature, and a result for it."),
     ),
     is_published=False,
@@ -143,7 +147,7 @@ SIGNATURE_BURSTS = Table(
     layer="transforms",
     grain="one row per burst of a signature",
     key=(*_KEY, "burst"),
-    columns=(
+    columns=add_operations(
         *_MADE,
         c.BURST,
         Column("start_s", "real", "When it starts, since the run's start.", low=0),
@@ -182,9 +186,9 @@ SIGNATURE_CHECKS = Table(
     name="signature_checks",
     layer="transforms",
     grain="one row per signature and traced run of its application",
-    key=(*_KEY, "trace_id"),
+    key=(*(column.name for column in _MADE_OF_BYTES), "trace_id"),
     columns=(
-        *_MADE,
+        *_MADE_OF_BYTES,
         c.TRACE_ID,
         _CROSS_CORRELATION,
         _CORRELATION,
@@ -234,7 +238,7 @@ EXACT_CHECKS = Table(
         c.CLUSTER,
         c.JOB_ID,
         c.STARTED_AT,
-        *_MADE,
+        *_MADE_OF_BYTES,
         c.IS_USED,
         _CROSS_CORRELATION,
         _CORRELATION,

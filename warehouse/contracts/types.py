@@ -39,6 +39,7 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
     "_iops": ("1/s", 0, None),
     "_operations_per_s": ("1/s", 0, None),
     "_bytes": ("B", 0, None),
+    "_operations": ("operations", 0, None),
     "_bytes_per_s": ("B/s", 0, None),
     "_count": (None, 0, None),
     "_ratio": ("1", 0, 1),
@@ -58,7 +59,8 @@ class Column:
     Unit and bounds default to those that the name's ending implies (`ENDINGS`); a count's unit is the word before
     `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers,
     such as one per step of a grid, NULL if nothing was measured) the bounds apply to each element. `hides` defines how
-    names in the column become pseudonyms, if a site requires them.
+    names in the column become pseudonyms, if a site requires them. `initial` is the value of rows that are older than
+    the column.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Column:
     high: float | None = None
     choices: tuple[str, ...] = ()
     hides: Hiding | None = None
+    initial: str | None = None
 
     def __post_init__(self) -> None:
         """Derive missing unit and bounds from the name."""
@@ -81,6 +84,11 @@ class Column:
         if self.unit is None and self.name.endswith("_count"):
             counted = self.name.removesuffix("_count").rpartition("_")[2]
             object.__setattr__(self, "unit", counted + ("es" if counted.endswith("s") else "s"))
+
+    @property
+    def initial_sql(self) -> str:
+        """SQL expression of the value in rows that are older than the column."""
+        return f"{'null' if self.initial is None else repr(self.initial)}::{DUCKDB_TYPES[self.dtype]}"
 
     def optional(self) -> Column:
         """Return the same column, nullable."""

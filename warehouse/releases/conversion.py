@@ -22,7 +22,6 @@ from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS, QUEUED_JOBS
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from iosig.warehouse.contracts.samples import APPLICATIONS
-from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths, utf8_path
 from iosig.warehouse.placing import atomic_write, make_read_only
 from iosig.warehouse.store import models
@@ -167,7 +166,7 @@ def _build_conversion_query(connection: duckdb.DuckDBPyConnection, table: Table,
     expressions |= {name: expression for name, expression in computed.items() if name not in expressions}
     if table.is_published:
         absent = [column for column in table.columns if column.name not in expressions]
-        expressions |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
+        expressions |= {column.name: column.initial_sql for column in absent}
     selection = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in expressions.items())
     condition = f" where {_KEPT_ROWS_CONDITION[table]}" if table in _KEPT_ROWS_CONDITION else ""
     return f"select {selection} from {_FILE}{condition}"

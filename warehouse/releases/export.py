@@ -51,7 +51,7 @@ def write_table(
     store: Store, release: Release, table: Table, file: IO[bytes], format_name: str, *, is_raw: bool = False
 ) -> int:
     """Write one table of a release as `parquet` or `csv` to an open file; return the number of rows."""
-    with open_release(store, release, table.name) as connection:
+    with open_release(store, release, table.name, metric=None) as connection:
         names = ", ".join(f'"{name}"' for name in table.column_names)
         reader = connection.sql(f'select {names} from "{table.name}"').to_arrow_reader(_BATCH_ROWS)
         if format_name == "csv":

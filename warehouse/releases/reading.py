@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.contracts.metrics import OPERATIONS_OF, Metric, has_metrics
 from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_paths
@@ -64,12 +65,17 @@ def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 @contextmanager
-def open_release(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_release(
+    store: Store, release: Release, query: str | None = None, metric: Metric | None = "bytes"
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB connection with a view per table of a release and `VIEWS`, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may reference are opened, because reading the footers of a long history
     takes time. Landed inputs are included if the query names them. The connection can access only files of the release,
     its landings and its own spill folder. Raises MachineFault if a file differs from its checksum.
+
+    metric: tables that count bytes or operations have the rows of this metric only, as its default results, and all
+    amounts are in the columns of bytes; None opens the tables as published.
     """
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
@@ -88,7 +94,8 @@ def open_release(store: Store, release: Release, query: str | None = None) -> It
     with releases.being_read(store), open_duckdb(**config) as connection:
         reach(connection, store)
         for table in referenced:
-            scan_rows(connection, table, reached.get(table.name, [])).create_view(table.name)
+            rows = scan_rows(connection, table, reached.get(table.name, []))
+            (rows if metric is None else _select_metric(rows, table, metric)).create_view(table.name)
             comment(connection, "view", table)
         for view in views:
             _create_view(connection, view)
@@ -194,9 +201,31 @@ def selection(table: Table, paths: str | None) -> str:
     """Build the SELECT that reads a table from Parquet files; `paths` is an SQL list or parameter."""
     columns = ", ".join(f'null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
+    if not paths:
+        return empty
     # A folder in the warehouse's path may look like a Hive partition (`name=value`) without being one.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
-    return f"{empty} union all by name from {files}" if paths else empty
+    rows = f"{empty} union all by name from {files}"
+    initial = [
+        f'coalesce("{column.name}", {column.initial_sql}) as "{column.name}"'
+        for column in table.columns
+        if column.initial is not None
+    ]
+    return f"select * replace ({', '.join(initial)}) from ({rows})" if initial else rows
+
+
+def _select_metric(rows: duckdb.DuckDBPyRelation, table: Table, metric: Metric) -> duckdb.DuckDBPyRelation:
+    """Select the rows of a metric, with operations in the columns of bytes."""
+    if not has_metrics(table):
+        return rows
+    rows = rows.filter(f"metric = '{metric}'")
+    if metric == "bytes":
+        return rows
+    names = {name: other for name, other in OPERATIONS_OF.items() if {name, other} <= {*table.column_names}}
+    values = {name: f'"{other}"' for name, other in names.items()}
+    if "is_default" in table.column_names:
+        values["is_default"] = "true"
+    return rows.project("* replace (" + ", ".join(f'{value} as "{name}"' for name, value in values.items()) + ")")
 
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:

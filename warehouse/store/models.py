@@ -74,7 +74,10 @@ def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
 
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
-    """Create the view `<schema>.<table>` over Parquet files; it is empty without files. Missing columns are NULL."""
+    """Create the view `<schema>.<table>` over Parquet files; it is empty without files.
+
+    Missing columns have their initial values.
+    """
     paths = duckdb_paths(files)
     if not paths:
         _expose_empty(connection, schema, table)
@@ -94,10 +97,10 @@ def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Tab
 
 
 def _add_columns(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
-    """Add columns that are newer than the files, as NULL."""
+    """Add columns that are newer than the files, with their initial values."""
     present = set(relation.columns)
     missing = [
-        f"null::{DUCKDB_TYPES[column.dtype]} as {quote_identifier(column.name)}"
+        f"{column.initial_sql} as {quote_identifier(column.name)}"
         for column in table.columns
         if column.name not in present
     ]

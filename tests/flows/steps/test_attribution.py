@@ -61,7 +61,8 @@ def run(job_id: str, start: float, end: float, application: str = "ior") -> dict
 
 def signature(application: str, direction: str, *, minutes: float, bursts: list[tuple[float, float]]) -> Any:
     """Return a default signature: bursts of two minutes each, given by their start (minutes) and bytes."""
-    key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction, "method": "elastic"}
+    key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction}
+    key |= {"metric": "bytes", "method": "elastic"}
     one = key | {"is_default": True, "outcome": "extracted", "duration_s": 60 * minutes, "expected_correlation": 0.9}
     told = [
         key | {"burst": number, "start_s": 60 * begun, "end_s": 60 * begun + 120, "volume_bytes": volume}

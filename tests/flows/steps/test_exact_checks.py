@@ -73,6 +73,7 @@ def test_gaps_hold_no_bytes_and_step_ending_at_start_is_first_second() -> None:
 def rows(table: Table, told: list[dict[str, Any]]) -> pl.DataFrame:
     schema = frames.schema(table)
     known = {"application_id": "ann/wave/8", "filesystem": "lake", "direction": "write", "cluster": "c"}
+    known = {name: value for name, value in (known | {"metric": "bytes"}).items() if name in schema}
     fill: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.String: "", pl.Boolean: False}
     usual = {name: fill.get(dtype) for name, dtype in schema.items()}
     return pl.DataFrame([{**usual, **known, **row} for row in told], schema=schema, orient="row")

@@ -33,6 +33,7 @@ KNOWN = {
     "cluster": "c",
     "started_at": BEGAN,
     "filesystem": "lake",
+    "metric": "bytes",
     "direction": "write",
     "method": "elastic",
     "is_default": True,

@@ -33,7 +33,7 @@ def test_joint_step_is_due_once_per_interval(
     assert is_due(last, now, interval_days) is expected
 
 
-def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
+def rows_of(*rows: tuple[str, str, bool, float | None], metric: str = "bytes") -> pl.DataFrame:
     """Return signatures: application, method, whether it is the default, and expected correlation."""
     schema = {
         "application_id": pl.String,
@@ -42,7 +42,7 @@ def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
         "expected_correlation": pl.Float64,
     }
     told = pl.DataFrame(rows, schema=schema, orient="row")
-    return told.with_columns(filesystem=pl.lit("fs"), direction=pl.lit("write"))
+    return told.with_columns(filesystem=pl.lit("fs"), direction=pl.lit("write"), metric=pl.lit(metric))
 
 
 def test_joint_answer_is_default_with_fallback_to_the_best_other_method() -> None:
@@ -61,3 +61,10 @@ def test_joint_answer_is_default_with_fallback_to_the_best_other_method() -> Non
 def test_defaults_are_unchanged_without_joint_answers() -> None:
     rows = rows_of(("a", "elastic", True, None), ("a", "iosi", False, 0.9))
     assert with_defaults(rows).equals(rows)
+
+
+def test_default_is_of_bytes() -> None:
+    of_bytes = rows_of(("a", "elastic", True, 0.9))
+    of_operations = rows_of(("a", "iosi", True, 0.95), ("b", "elastic", False, 0.9), metric="operations")
+    found = with_defaults(pl.concat([of_bytes, of_operations]))
+    assert found["is_default"].to_list() == [True, False, False]

@@ -37,6 +37,8 @@ def day_of_samples(day: int, count: int) -> pl.DataFrame:
         "step_count": 2,
         "sample_bytes_per_s": [[100.0 * day + number, 1.0] for number in range(count)],
         "reported_ratios": None,
+        "sample_operations_per_s": [[1.0, float(number)] for number in range(count)],
+        "volume_operations": None,
     }
     return pl.DataFrame(columns, schema=frames.schema(SAMPLES))
 
@@ -53,7 +55,7 @@ def test_chunks_hold_samples_in_the_order_of_their_sets(
     # a day has counted samples, and a day traced ones
     days_of_source = {date(2026, 3, 3): "jobstats", date(2026, 3, 4): "client"}
     source = pl.col("ended_on").replace_strict(days_of_source, default="server", return_dtype=pl.String)
-    every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
+    every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source, metric=pl.lit("bytes"))
     order = np.random.default_rng(0).permutation(every.height)
     sets = every[order].filter((pl.col("ended_on") != date(2026, 3, 4)) | (pl.int_range(pl.len()) < 20))
     sets = sets.sort("application_id", maintain_order=True)
@@ -100,7 +102,7 @@ def test_own_samples_come_with_background_traffic_where_known(
             frame.write_parquet(path)
             paths.setdefault(table, {})[path] = frame["ended_on"][0]
     context = context_of(tmp_path, lambda table: paths.get(table.name, {}))
-    wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit(source))
+    wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit(source), metric=pl.lit("bytes"))
     signatures._gather_samples(context, signatures._in_chunks(wanted))
     (found,) = chunks(tmp_path)
     others = signatures._others(found.sort("ended_on", "job_id"))
@@ -109,3 +111,15 @@ def test_own_samples_come_with_background_traffic_where_known(
     signatures._gather_samples(context, signatures._in_chunks(wanted[4:]))
     (alone,) = chunks(tmp_path)
     assert signatures._others(alone) is None
+
+
+def test_sets_of_operations_have_operations(tmp_path: Path) -> None:
+    samples, path = day_of_samples(0, 4), tmp_path / "0.parquet"
+    samples.write_parquet(path)
+    context = context_of(tmp_path, lambda table: {path: date(2026, 3, 3)} if table == SAMPLES else {})
+    every = samples.with_columns(duration_s=pl.lit(3.0), source=pl.lit("server"))
+    sets = pl.concat([every.with_columns(metric=pl.lit(metric)) for metric in ("bytes", "operations")])
+    signatures._gather_samples(context, signatures._in_chunks(sets))
+    (found,) = chunks(tmp_path)
+    expected = pl.concat([samples["sample_bytes_per_s"], samples["sample_operations_per_s"]])
+    assert found["sample_bytes_per_s"].to_list() == expected.to_list()

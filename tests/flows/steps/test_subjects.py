@@ -39,7 +39,8 @@ def given(root: Path) -> StepContext:
 
 def test_each_application_is_represented_by_its_default_signature(tmp_path: Path) -> None:
     found, (kept,) = select_applications(given(tmp_path), {CLASSES: KEPT_CLASSES})
-    assert found.keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
-    assert found.samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]
-    assert found.samples.offsets.tolist() == [0, 2, 5]
+    assert set(found) == {"bytes"}
+    assert found["bytes"].keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
+    assert found["bytes"].samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]
+    assert found["bytes"].samples.offsets.tolist() == [0, 2, 5]
     assert kept.equals(frames.empty(CLASSES))

@@ -14,6 +14,7 @@ import pytest
 
 from iosig.warehouse.contracts import columns
 from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.metrics import Metric
 from iosig.warehouse.contracts.releases import RELEASES, STALE_DAYS
 from iosig.warehouse.releases import catalogue, reading, releases
 from iosig.warehouse.releases.reading import count_differences, open_release
@@ -251,3 +252,27 @@ def test_query_larger_than_memory_spills_to_a_private_folder(
         assert connection.sql("select count(*) from jobs").fetchall() == [(4,)]
         with pytest.raises(duckdb.OutOfMemoryException):
             connection.sql(query).fetchall()
+
+
+@pytest.mark.slow
+def test_rows_of_one_metric_are_opened_as_default_results(tmp_path: Path) -> None:
+    signatures = """
+        application_id metric     is_default outcome   volume_bytes volume_operations
+        a              bytes      yes        extracted 7            .
+        a              operations no         extracted .            9
+        """
+    patterns = "trace_id metric outcome \n t time matched"
+    tables: dict[str, Any] = {"signatures": {None: signatures}, "network_patterns": {None: patterns}}
+    store = Store(tmp_path / "warehouse")
+    release = publish(store, "metrics", tables)
+    query = "select metric, is_default, volume_bytes, volume_operations from signatures order by metric"
+    of_bytes, of_operations = ("bytes", True, 7.0, None), ("operations", False, None, 9.0)
+    expected: dict[Metric | None, list[tuple[object, ...]]] = {
+        "bytes": [of_bytes],
+        "operations": [("operations", True, 9.0, 9.0)],
+        None: [of_bytes, of_operations],
+    }
+    for metric, selected in expected.items():
+        with open_release(store, release, metric=metric) as connection:
+            assert connection.sql(query).fetchall() == selected
+            assert connection.sql("select count(*) from network_patterns").fetchall() == [(1,)]

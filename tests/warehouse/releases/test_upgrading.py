@@ -101,6 +101,8 @@ def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
         # the old files contain the rows of all releases
         assert after.join(expected, on=expected.columns, how="anti", nulls_equal=True).is_empty(), name
     assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi_filtered"}
+    for name in ("signatures", "signature_points", "signature_bursts", "sample_sets", "classes", "periods"):
+        assert set(rows(old, IDS[1], name)["metric"]) == {"bytes"}
     assert rows(old, IDS[1], "job_io").group_by("estimate_source").len().sort("estimate_source").rows() == [
         ("attributed", 24), ("none", 24), ("traced", 2),
     ]  # fmt: skip

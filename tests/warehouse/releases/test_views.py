@@ -19,24 +19,27 @@ from tests.warehouse.releasing import Content, opened_tables
 _TABLES: dict[str, Content] = {
     "signatures": {
         None: """
-            application_id filesystem direction method  is_default outcome   expected_correlation
-            ann/ior/8      lake       write     elastic yes        extracted 0.9
-            ann/ior/8      lake       write     iosi    no         extracted .
-            bob/s3d/8      lake       write     elastic yes        no_io     .
+            application_id filesystem direction metric     method  is_default outcome   expected_correlation
+            ann/ior/8      lake       write     bytes      elastic yes        extracted 0.9
+            ann/ior/8      lake       write     bytes      iosi    no         extracted .
+            ann/ior/8      lake       write     operations elastic no         extracted 0.8
+            bob/s3d/8      lake       write     bytes      elastic yes        no_io     .
             """
     },
     "signature_points": {
         None: """
-            application_id filesystem direction method  offset_s bytes_per_s
-            ann/ior/8      lake       write     elastic 0        5
-            ann/ior/8      lake       write     iosi    0        7
+            application_id filesystem direction metric     method  offset_s bytes_per_s
+            ann/ior/8      lake       write     bytes      elastic 0        5
+            ann/ior/8      lake       write     bytes      iosi    0        7
+            ann/ior/8      lake       write     operations elastic 0        .
             """
     },
     "signature_bursts": {
         None: """
-            application_id filesystem direction method  burst volume_bytes
-            ann/ior/8      lake       write     elastic 0     100
-            ann/ior/8      lake       write     iosi    0     300
+            application_id filesystem direction metric     method  burst volume_bytes
+            ann/ior/8      lake       write     bytes      elastic 0     100
+            ann/ior/8      lake       write     bytes      iosi    0     300
+            ann/ior/8      lake       write     operations elastic 0     .
             """
     },
     "periods": {
@@ -48,10 +51,11 @@ _TABLES: dict[str, Content] = {
     },
     "classes": {
         9: """
-            subject_kind cluster subject_id started_at direction label
-            job          titan   1          09:00:00   write     START
-            job          titan   2          09:00:00   write     END
-            application  .       ann/ior/8  .          write     HILL
+            subject_kind cluster subject_id started_at direction metric     label
+            job          titan   1          09:00:00   write     bytes      START
+            job          titan   1          09:00:00   write     operations HILL
+            job          titan   2          09:00:00   write     bytes      END
+            application  .       ann/ior/8  .          write     bytes      HILL
             """
     },
     "jobs": {

@@ -33,6 +33,8 @@ ROWS = pl.DataFrame(
         "expected_controller_count": [1],
         "read_bytes": [1 << 53],
         "written_bytes": [None],
+        "read_count": None,
+        "write_count": None,
     },
     schema=frames.schema(TICKS),
 ).with_columns(
@@ -172,8 +174,15 @@ def test_warehouse_exists_after_first_landing_or_release(tmp_path: Path) -> None
 
 def test_parts_are_joined_in_order_with_metadata(tmp_path: Path) -> None:
     schema = frames.schema(SIGNATURE_BURSTS)
-    key = {"application_id": "a", "filesystem": "f", "direction": "read", "method": "iosi"}
-    numbers = {"start_s": 1.0, "peak_s": 2.0, "end_s": 3.0, "volume_bytes": 4.0, "support_ratio": None}
+    key = {"application_id": "a", "filesystem": "f", "direction": "read", "metric": "bytes", "method": "iosi"}
+    numbers = {
+        "start_s": 1.0,
+        "peak_s": 2.0,
+        "end_s": 3.0,
+        "volume_bytes": 4.0,
+        "support_ratio": None,
+        "volume_operations": None,
+    }
     parts = []
     for part in range(3):
         rows = pl.DataFrame([key | numbers | {"burst": 2 * part + k} for k in range(2)], schema=schema)
@@ -185,7 +194,7 @@ def test_parts_are_joined_in_order_with_metadata(tmp_path: Path) -> None:
         parts, SIGNATURE_BURSTS, tmp_path / "odd.parquet", lambda rows: rows.filter(pl.col("burst") % 2 == 1)
     )
     assert pl.read_parquet(odd)["burst"].to_list() == [1, 3, 5]
-    older = replace(SIGNATURE_BURSTS, columns=SIGNATURE_BURSTS.columns[:-1])
+    older = replace(SIGNATURE_BURSTS, columns=tuple(c for c in SIGNATURE_BURSTS.columns if c.name != "support_ratio"))
     old = write_parquet(pl.read_parquet(joined).drop("support_ratio"), older, tmp_path / "old.parquet")
     carried = join_parquet([old], SIGNATURE_BURSTS, tmp_path / "carried.parquet", lambda rows: rows)
     assert pl.read_parquet(carried).equals(pl.read_parquet(joined)), "a column that is younger is NULL"
