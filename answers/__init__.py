@@ -7,6 +7,7 @@
 - `forecast/`: The expected load of the next hours.
 - `job/`: All data about one run.
 - `moment/`: Live view of the file systems, up to the last landed poll.
+- `opening/`: The Python interface, `iosig.open`.
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
 - `predictions` (`Session`, `find_busiest`, `export_graph`, `read_rows`, `build_view`): Predictions of inputs.
 - `report/`: A release as static pages.

@@ -182,6 +182,39 @@ class _Warehouse(click.Path):
         return converted.absolute() if isinstance(converted, Path) and ":" in str(converted) else converted
 
 
+def describe_version() -> str:
+    """Return the version, with the commit of an installation from a repository or of a checkout."""
+    import json
+    from importlib.metadata import distribution
+
+    installed = distribution("iosig")
+    commit = _find_commit(json.loads(installed.read_text("direct_url.json") or "{}"))
+    return f"{installed.version} (commit {commit})" if commit else installed.version
+
+
+def _find_commit(origin: dict[str, Any]) -> str | None:
+    """Return the commit that a PEP 610 record names, or that of its checkout; None for a wheel."""
+    import subprocess
+    from contextlib import suppress
+    from urllib.parse import unquote, urlsplit
+
+    if commit := origin.get("vcs_info", {}).get("commit_id"):
+        return str(commit)[:12]
+    if not origin.get("dir_info", {}).get("editable"):
+        return None
+    folder = unquote(urlsplit(origin["url"]).path)
+    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    return None
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"iosig, version {describe_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=_Lazy, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -203,7 +236,14 @@ class _Warehouse(click.Path):
         "IOSIG_SETTINGS."
     ),
 )
-@click.version_option(package_name="iosig", prog_name="iosig")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
     """Find what each application does to storage, from the logs that a computing center keeps anyway."""

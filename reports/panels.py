@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -58,6 +59,13 @@ class Picture:
             figure = self.figure()
             with atomic_write(path.absolute()) as temporary:
                 figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+    def _repr_html_(self) -> str:
+        """Return the figure as SVG, which notebooks show."""
+        text = StringIO()
+        with drawn_in(in_force()):
+            self.figure().savefig(text, format="svg", metadata=KINDS["svg"])
+        return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def picture(
