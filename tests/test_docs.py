@@ -27,7 +27,7 @@ from tests.expectations.cases import CHECKED
 from tests.sql import given
 
 ROOT = Path(__file__).resolve().parent.parent
-TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
+TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md", "SECURITY.md")
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
 RECORDS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 HAND_WRITTEN = (*TOP_PAGES, *RECORDS, *(name for name in PAGES if name not in reference.PAGES and "-study" not in name))
@@ -180,7 +180,7 @@ def test_glossary_is_short_and_sorted() -> None:
     assert [term for term, meaning in entries if len(re.findall(r"[.!?](?=\s|$)", meaning)) > 2] == []
 
 
-@pytest.mark.parametrize("name", HAND_WRITTEN)
+@pytest.mark.parametrize("name", [*TOP_PAGES, *RECORDS, *PAGES])
 def test_links_lead_to_existing_files(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
@@ -207,6 +207,22 @@ def test_commands_and_options_in_pages_exist(name: str) -> None:
 
 def test_readme_has_at_most_100_lines() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_every_direct_dependency_has_a_stated_use() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = (project["dependencies"], *project["optional-dependencies"].values())
+    packages = {re.split(r"[^\w-]", requirement)[0] for group in groups for requirement in group}
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    assert sorted(package for package in packages if f"`{package}`" not in text) == []
+    assert f"{len(project['dependencies'])} are direct dependencies" in text
+
+
+def test_citation_names_the_version() -> None:
+    yaml = pytest.importorskip("yaml")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
 
 
 def test_index_links_to_every_page() -> None:

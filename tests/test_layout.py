@@ -24,8 +24,9 @@ ROOMS = (*house.ROOMS, "sql", "tests")
 MAX_LINES = 600
 #: allowed entries next to the rooms; anything else at the top is a leftover
 _BESIDE_ROOMS = {
-    *(".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"),
-    *("LICENSE", "README.md", "bench", "docs", "iosig", "pyproject.toml", "uv.lock"),
+    *(".ci", ".containerignore", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff"),
+    *("CONTRIBUTING.md", "GLOSSARY.md", "LICENSE", "README.md", "SECURITY.md", "bench", "containers", "docs", "iosig"),
+    *("pyproject.toml", "uv.lock"),
 }
 #: tests contain tables of cases
 MOST_TEST_LINES = 750
