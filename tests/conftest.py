@@ -35,7 +35,7 @@ gc.set_threshold(50_000, 20, 50)
 settings.register_profile("iosig", max_examples=examples(100))
 settings.load_profile("iosig")
 
-pytest_plugins = ["tests.nights"]
+pytest_plugins = ["tests.browsers", "tests.nights"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 

@@ -31,7 +31,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Demands(InPieces):
-    """Ragged array of m demands: demand i is bytes_per_s[offsets[i]:offsets[i + 1]] [B/s] in steps of step_s[i]."""
+    """Ragged array of m demands [B/s]: demand i is ``bytes_per_s[offsets[i]:offsets[i + 1]]``, with step_s[i]."""
 
     bytes_per_s: Reals
     offsets: Ints
