@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.answers.signatures.view import Query, build_view
 from iosig.flows.executors import Engine
-from iosig.flows.nightly import begin_run, build
+from iosig.flows.nightly import begin_run, build, run_inline
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.trace_samples import build_samples
@@ -20,6 +21,7 @@ from iosig.settings.model import Settings, SignatureSettings, TraceSettings
 from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.samples import GRID_STEPS, SAMPLE_SETS, TRACE_RUNS, TRACE_SAMPLES, TRACE_SERIES
+from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import WAVE, Ran, write_day
 from tests.flows.traced_runs import land, trace
@@ -222,6 +224,23 @@ def test_traces_that_servers_confirm_replace_shared_traffic(
     assert (sets["source"].unique().to_list(), sets.height) == ([source], count)
     if source == "client":
         assert sets["sample_bytes"].to_list() == pytest.approx([100e9] * count)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_checks")
+def test_signature_of_traced_runs_names_its_source(tmp_path: Path) -> None:
+    store, starts = Store(tmp_path / "warehouse"), [-1000 + 60.0 * number for number in range(5)]
+    files = write_day(tmp_path / "site", "a", [Ran("wave", start) for start in starts], -1010.0, -660.0)
+    list(land_paths(store, Settings(), files, ReadOptions()))
+    for number, start in enumerate(starts):
+        trace_run(store, number, start, 1.0, "darshan")
+    release = run_inline(store, Settings(), lambda *_: None)
+    with open_release(store, release) as connection:
+        found = connection.sql("from signatures where is_default and direction = 'write'").pl()
+    assert found["source"].to_list() == ["client"]
+    assert found["volume_bytes"].to_list() == pytest.approx([100e9], rel=0.01)
+    view = build_view(store, release, Query("wave", direction="write"))
+    assert [sample.is_exact for sample in view.samples] == [True] * 5
 
 
 # ---- real traces
