@@ -181,7 +181,8 @@ def draw_paces(drift: Drift, burst_count: int, run_count: int, rng: np.random.Ge
         return np.repeat(normal[:, :1], burst_count + 1, axis=1)
     if drift == "stall":
         stalls = rng.exponential(burst_count + 1, run_count)
-        return (rng.integers(0, burst_count + 1, (run_count, 1)) == np.arange(burst_count + 1)) * stalls[:, None]
+        is_stalled = rng.integers(0, burst_count + 1, (run_count, 1)) == np.arange(burst_count + 1)
+        return np.where(is_stalled, stalls[:, None], 0.0)
     if drift == "walk":
         walks: Reals = np.cumsum(normal, axis=1) / np.sqrt((burst_count + 2) / 2)
         return walks

@@ -42,7 +42,7 @@ def sentence(error: Exception, query: str) -> str:
 
 
 def _describe_unknown_table(name: str) -> str:
-    table_names = [table.name for table in (*tables(), *VIEWS)]
+    table_names = [*(table.name for table in tables()), *(view.name for view in VIEWS)]
     return f"This release has no table {name!r}.{meant(name, table_names)} `show tables` lists them."
 
 
