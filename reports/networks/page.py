@@ -205,17 +205,20 @@ def _about(view: NetworkView, builder: _Parts, detail: Detail) -> dict[str, Any]
         "patterns": [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)],
         "finding": slow_finding(view.slow),
         "slow": [_slow(view, nodes) for nodes in view.slow],
-        "shared": _shared(view, builder),
+        "shared": _build_shared(view, builder),
         "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
     }
 
 
-def _shared(view: NetworkView, builder: _Parts) -> dict[str, Any] | None:
+def _build_shared(view: NetworkView, builder: _Parts) -> dict[str, Any] | None:
     """Collect the maximum counts and the range of the timeline by metric and hop, which the peers share."""
     if not view.peers:
         return None
     networks = [view.network, *(peer.network for peer in view.peers)]
-    return {"counts": data.shared_max_counts(networks, builder.counts), "ranges": data.shared_ranges(networks)}
+    return {
+        "counts": data.find_shared_max_counts(networks, builder.counts),
+        "ranges": data.find_shared_ranges(networks),
+    }
 
 
 def _window_edges(network: Network, detail: Detail) -> list[float]:

@@ -223,7 +223,7 @@ def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
     return compress_streams(*columns, varints(rows["step"].to_numpy().astype(np.int64))), lengths
 
 
-def shared_max_counts(networks: Sequence[Network], counts: Sequence[SlotCounts]) -> list[list[int]]:
+def find_shared_max_counts(networks: Sequence[Network], counts: Sequence[SlotCounts]) -> list[list[int]]:
     """Return the maximum count of an edge and slot in all networks by metric and hop."""
     return [
         list(map(max, zip(*(find_max_counts(one, slot_counts(one, metric.scale)) for one in networks), strict=True)))
@@ -231,7 +231,7 @@ def shared_max_counts(networks: Sequence[Network], counts: Sequence[SlotCounts])
     ]
 
 
-def shared_ranges(networks: Sequence[Network]) -> list[list[list[float] | None]]:
+def find_shared_ranges(networks: Sequence[Network]) -> list[list[list[float] | None]]:
     """Return the lowest positive and the highest value of all networks by metric and hop; None without any."""
     rows = pl.concat([network.timeline for network in networks]).filter(pl.col("count") > 0)
     lowest = pl.min_horizontal(

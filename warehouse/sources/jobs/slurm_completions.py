@@ -86,7 +86,7 @@ def _parse(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _known(name: str) -> pl.Expr:
+def _get_known_text(name: str) -> pl.Expr:
     return pl.when(~pl.col(name).is_in(_ABSENT)).then(name)
 
 
@@ -104,9 +104,9 @@ def _cells(jobs: pl.DataFrame) -> pl.DataFrame:
         "reason",
         "remedy",
         job_id=job_id,
-        cluster=_known("Cluster"),
+        cluster=_get_known_text("Cluster"),
         user=pl.col("UserId").str.replace(r"\([0-9]+\)$", ""),
-        account=_known("Account"),
+        account=_get_known_text("Account"),
         job_name="Name",
         partition="Partition",
         node_count="NodeCnt",

@@ -67,7 +67,7 @@ def _job(job: Mapping[str, object]) -> Cells:
     }
 
 
-def _updated_s(path: Path) -> float | None:
+def _read_update_time_s(path: Path) -> float | None:
     """Return the time of the last change of the queue [s since 1970]; None for a document without it."""
     seconds = get_instant(json_items.find_last_update(path, "jobs", _REMEDY), "last_update")
     return float(seconds) if seconds and _SECONDS.fullmatch(seconds) else None
@@ -91,7 +91,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     Raises InputRefused for invalid JSON, for JSON without jobs, and for JSON with errors.
     """
     zone = times.require_zone(reading.time_zone)
-    observed_at = infer_observation_time(path, _updated_s(path))
+    observed_at = infer_observation_time(path, _read_update_time_s(path))
     for sifted in settle_in_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, observed_at)):
         yield from sifted.batches(QUEUE_RECORDS)
 
