@@ -65,7 +65,9 @@ _VALIDITY_FIELDS = (
 BURST_FIELDS = (
     *_copy_columns("signature_bursts", "burst", "start_s"),
     Column("duration_s", "real", "Duration of the burst."),
-    *_copy_columns("signature_bursts", "peak_s", "volume_bytes", "support_ratio"),
+    *_copy_columns("signature_bursts", "peak_s"),
+    Column("volume_bytes", "real", "Bytes of the burst."),
+    *_copy_columns("signature_bursts", "support_ratio"),
     Column("confidence", "real", "Probability that the next run has the burst.", unit="1", nullable=True),
 )
 FIELDS: dict[str, tuple[Column, ...]] = {

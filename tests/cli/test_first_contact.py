@@ -183,6 +183,11 @@ MISTAKES = {
         ("--page page.html --reviewer ann --json", 2, "--json prints the scores"),
         ("--reviewer ann --count 0", 2, "0 is not in the range"),
     ],
+    "top": [
+        ("--by node", 2, "'node' is not one of"),
+        ("--filesystem nowhere", 2, "No run used a file system 'nowhere', only: default"),
+        ("--since yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
+    ],
     "who": [
         ("default", 2, "Give a time: --at TIME for a minute, or --since TIME with --until TIME"),
         ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
