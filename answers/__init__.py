@@ -16,5 +16,6 @@
 - `single/`: Analysis of one input without a warehouse, as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.
 - `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls with times that differ by hours.
+- `top` (`rank_runs`, `build_document`): Users, accounts, applications and codes by the bytes of their runs.
 - `wall/`: Overview figures of a release.
 """

@@ -95,6 +95,8 @@ def test_test_folders_mirror_the_rooms() -> None:
 def test_every_sql_model_names_its_table_and_grain() -> None:
     grains = {model_path(table): f"-- {table.layer}.{table.name}: {table.grain}" for table in TABLES}
     found = {path: path.read_text(encoding="utf-8").split("\n", 1)[0] for path in (ROOT / "sql").rglob("*.sql")}
+    # views and examples read published tables
+    found = {path: line for path, line in found.items() if path.parent.name not in ("views", "examples")}
     assert found == {path: grain for path, grain in grains.items() if path in found}
 
 

@@ -71,7 +71,7 @@ NUMBERED = {
         "module_version",
     ),
     *("event", "layer_number", "hop", "time_window", "time_bins", "size_bins", "bandwidth_bins", "bottleneck"),
-    *("value", "median_value", "run_number", "evaluation", "segment", "first_place"),
+    *("value", "median_value", "run_number", "evaluation", "segment", "first_place", "poll_place"),
 }
 
 

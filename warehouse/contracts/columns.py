@@ -267,6 +267,19 @@ WINDOW_START_S = Column(
 WINDOW_END_S = Column("window_end_s", "real", "End of the time window that was analyzed.")
 SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the analyzed signal.")
 SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the analyzed signal.")
+TRACER = Column("tracer", "text", "The tracer.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
+BASIS_OF_SIGNAL = Column(
+    "basis",
+    "text",
+    (
+        "Basis of the signal: single requests, a heat map's bins, or counters alone (interval). In the last "
+        "case, bytes are spread evenly from the first to the last request of each file, and no period can be "
+        "detected."
+    ),
+    choices=("requests", "heatmap", "interval"),
+)
+SIGNAL_BYTES_PER_S = Column("signal_bytes_per_s", "reals", "Rate in each step since the trace's zero.")
+TRACED_BYTES = Column("traced_bytes", "real", "Bytes that the run's traces counted in the row's direction.")
 FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.")
 PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.")
 CONFIDENCE = Column(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from iosig.warehouse.contracts import columns as c, traces
+from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.metrics import add_operations
 from iosig.warehouse.contracts.types import Column, Table
 
@@ -298,7 +298,6 @@ _TRACE_OUTCOME = Column(
         "several_tracers",
     ),
 )
-_TRACED_BYTES = Column("traced_bytes", "real", "Bytes that the run's traces counted, on all file systems.")
 
 TRACE_SERIES = Table(
     name="trace_series",
@@ -313,11 +312,11 @@ TRACE_SERIES = Table(
         c.TRACE_ID,
         c.MODULE,
         c.IS_ASYNC,
-        traces.BASIS,
+        c.BASIS_OF_SIGNAL,
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        traces.TRACE_SIGNALS.column("signal_bytes_per_s"),
+        c.SIGNAL_BYTES_PER_S,
     ),
     is_published=False,
 )
@@ -332,9 +331,9 @@ TRACE_RUNS = Table(
         c.ENDED_AT,
         c.FILESYSTEM,
         c.DIRECTION,
-        traces.TRACER,
-        traces.BASIS.optional(),
-        _TRACED_BYTES,
+        c.TRACER,
+        c.BASIS_OF_SIGNAL.optional(),
+        c.TRACED_BYTES,
         _TRACE_OUTCOME,
         c.INTERVAL_S,
         _STEP_US,
@@ -363,13 +362,13 @@ TRACE_SAMPLES = Table(
         *_OF_A_RUN,
         c.FILESYSTEM,
         c.DIRECTION,
-        traces.TRACER,
-        traces.BASIS.optional(),
+        c.TRACER,
+        c.BASIS_OF_SIGNAL.optional(),
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
         c.SAMPLE_BYTES_PER_S,
-        _TRACED_BYTES,
+        c.TRACED_BYTES,
         Column(
             "compared_ratio",
             "real",

@@ -193,7 +193,7 @@ SIGNATURE_CHECKS = Table(
         _CROSS_CORRELATION,
         _CORRELATION,
         c.VOLUME_BYTES,
-        Column("traced_bytes", "real", "Bytes of the traced run."),
+        c.TRACED_BYTES,
         _MISSED,
         _FALSE,
     ),

@@ -3,17 +3,6 @@
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-TRACER = Column("tracer", "text", "The tracer.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
-BASIS = Column(
-    "basis",
-    "text",
-    (
-        "Basis of the signal: single requests, a heat map's bins, or counters alone (interval). In the last "
-        "case, bytes are spread evenly from the first to the last request of each file, and no period can be "
-        "detected."
-    ),
-    choices=("requests", "heatmap", "interval"),
-)
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 _COMMAND = Column("command", "text", "The command line of the program, as the trace has it.", hides="words")
 _TIME_RESOLUTION_S = Column("time_resolution_s", "real", "Resolution of the trace's times.", low=0)
@@ -92,7 +81,7 @@ _OF_ONE_FILE = (
     Column("fastest_bytes", "int", "Bytes that the fastest process moved.", low=0, nullable=True),
     Column("slowest_bytes", "int", "Bytes that the slowest process moved.", low=0, nullable=True),
 )
-_TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, TRACER, _TRACER_VERSION.optional())
+_TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, c.TRACER, _TRACER_VERSION.optional())
 
 TRACES = Table(
     name="traces",
@@ -338,14 +327,14 @@ TRACE_SIGNALS = Table(
         c.MODULE,
         c.DIRECTION,
         c.IS_ASYNC,
-        BASIS,
+        c.BASIS_OF_SIGNAL,
         _IS_COUNTED,
         c.COVERED_RATIO.optional(),
         c.VOLUME_BYTES,
         c.PEAK_BYTES_PER_S,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("signal_bytes_per_s", "reals", "Rate in each step since the trace's zero."),
+        c.SIGNAL_BYTES_PER_S,
     ),
     partition="ended_on",
 )

@@ -32,5 +32,6 @@
 - `redirects` (`supersede`, `remove`): Replacement of a kept release by one that lacks some data.
 - `upgrading` (`upgrade`, `needs`): Upgrading a warehouse of commit 18b5d00 to the current format.
 - `verifying` (`verify`, `Damage`): Comparison of a warehouse's files with their checksums.
+- `views` (`VIEWS`, `list_views`, `find_example`): Views of default answers, and an example query for each table.
 - `whole_release` (`export_folder`, `export_database`): A release as plain files, or as one DuckDB file.
 """

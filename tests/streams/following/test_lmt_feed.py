@@ -107,7 +107,7 @@ def test_bytes_equal_the_bytes_of_the_period_search(tmp_path: Path, shared_data:
     known = Settings(polls=PollSettings(time_zone=ZONE))
     with open_input(path, known, ReadOptions()) as found:
         assert isinstance(found, PollInput)
-        zero_s, rows = _poll_intervals(found.rows)
+        zero_s, rows = _poll_intervals(found, "bytes")
     feed = real_feed(path, "snx11025", datetime.fromtimestamp(zero_s, UTC))
     flushes = feed.finish()
     for direction in ("read", "write"):

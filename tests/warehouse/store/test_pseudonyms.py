@@ -26,7 +26,7 @@ KEY = b"a key of the site's own, long enough"
 _NOBODY = {
     *("cluster", "partition", "filesystem", "controller", "layer", "function", "intervals", "phase_state", "events"),
     *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
-    "filesystem_kind",
+    *("filesystem_kind", "method_parameters"),
 }
 
 

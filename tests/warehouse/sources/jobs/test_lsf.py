@@ -63,6 +63,7 @@ def test_finished_job_is_read(tmp_path: Path) -> None:
         "job_name": "icon",
         "partition": "normal",
         "node_count": 2,
+        "has_shared_nodes": None,
         "task_count": 4,
         "submitted_at": at(0),
         "started_at": at(10),

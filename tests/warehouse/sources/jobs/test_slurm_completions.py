@@ -57,6 +57,7 @@ def test_line_with_all_keys_is_read(tmp_path: Path) -> None:
         "job_name": "a = b, c",
         "partition": "main",
         "node_count": 2,
+        "has_shared_nodes": None,
         "task_count": None,
         "submitted_at": datetime(2026, 3, 2, 9, 59, tzinfo=UTC),
         "started_at": datetime(2026, 3, 2, 10, tzinfo=UTC),
