@@ -44,7 +44,7 @@
 - `slowdowns`: `iosig slowdowns`.
 - `status`: `iosig status`.
 - `summary`: A readable summary of a release: counts, samples, classes, checks, and its location.
-- `top`: Ranking of users, accounts, applications and codes.
+- `top`: `iosig top`.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `verify_classes`: `iosig verify-classes`.
 - `watch_loop` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
