@@ -124,7 +124,7 @@ directed as (
         on mains.cluster = moved.cluster
         and mains.job_id = moved.job_id
         and mains.started_at = moved.started_at
-        and (moved.direction = ways.direction or moved.direction = 'unstated')
+        and (ways.direction = moved.direction or moved.direction = 'unstated')
     group by all
 ),
 
