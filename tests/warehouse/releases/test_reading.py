@@ -19,6 +19,7 @@ from iosig.warehouse.contracts.releases import RELEASES, STALE_DAYS
 from iosig.warehouse.releases import catalogue, reading, releases
 from iosig.warehouse.releases.reading import count_differences, open_release
 from iosig.warehouse.releases.releases import Release, list_published_tables
+from iosig.warehouse.releases.views import VIEWS
 from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, publish_older_jobs
 
@@ -61,7 +62,8 @@ def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnecti
 @pytest.mark.slow
 def test_every_published_table_exists_even_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
     names = {row[0] for row in connection.sql("show tables").fetchall()}
-    assert names == {table.name for table in list_published_tables()} | {"releases"}
+    views = {view.name for view in VIEWS}
+    assert names == {table.name for table in list_published_tables()} | views | {"releases"}
     assert connection.sql("select count(*) from quarantine").fetchall() == [(0,)]
     for table in list_published_tables():
         relation = connection.table(table.name)
