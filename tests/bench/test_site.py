@@ -106,6 +106,12 @@ def test_search_finds_a_setting(address: str, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(120_000)
     page.goto(f"{address}/index.html")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("outlier_merge")
+    box = page.get_by_role("combobox", name="Search")
+    for _ in range(100):
+        # the page's script may not listen yet
+        page.keyboard.press("Control+k")
+        page.wait_for_timeout(100)
+        if box.is_visible():
+            break
+    box.fill("outlier_merge")
     page.locator("a[href*='settings.html']", has_text="periods").first.wait_for()
