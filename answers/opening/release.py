@@ -57,20 +57,20 @@ class OpenedRelease:
         return [table.name for table in releases.list_published_tables()]
 
     def table(self, name: str) -> pl.DataFrame:
-        """Return a whole table. Prefer `sql` for a selection of large ones."""
+        """Return a whole table, as published. Prefer `sql` for a selection of large ones."""
         if name not in self.tables:
             raise UsageError(f"{name!r} is not a table of a release. `tables` lists them.")
         return self.sql(f'from "{name}"')
 
     def sql(self, query: str, parameters: dict[str, Any] | None = None) -> pl.DataFrame:
         """Return the rows of a DuckDB query; `parameters` are the values of its `$name`."""
-        with reading.open_release(self.store, self.release, query) as connection:
+        with reading.open_release(self.store, self.release, query, metric=None) as connection:
             rows: pl.DataFrame = connection.sql(query, params=parameters).pl()
         return rows
 
     def connect(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """Open a DuckDB connection with a view of each table, for a `with` statement."""
-        return reading.open_release(self.store, self.release)
+        return reading.open_release(self.store, self.release, metric=None)
 
     def who(
         self,

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.answers.opening.release import OpenedRelease
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import ReadOptions, land_paths
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import INTERVAL_S, MIDNIGHT
@@ -72,9 +72,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
 
 def rows(planted: tuple[Store, Release], query: str) -> list[dict[str, Any]]:
     """Query the tables as they are published."""
-    with open_release(*planted, metric=None) as connection:
-        selected: pl.DataFrame = connection.sql(query).pl()
-    return selected.to_dicts()
+    return OpenedRelease(*planted).sql(query).to_dicts()
 
 
 def test_signature_of_operations_has_the_requests_of_its_application(planted: tuple[Store, Release]) -> None:
