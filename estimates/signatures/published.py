@@ -13,7 +13,7 @@ from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table
-from iosig.warehouse.contracts.metrics import OPERATIONS_OF
+from iosig.warehouse.contracts.metrics import find_counterparts
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: Table, count: int) -> d
     Columns of bytes have the operations of signatures of operations.
     """
     key, position = ", ".join(KEY), table.key[-1]
-    names = {name: other for name, other in OPERATIONS_OF.items() if name in table.column_names}
+    names = find_counterparts(table.column_names)
     amounts = ", ".join(f"coalesce({name}, {other}) as {name}" for name, other in names.items())
     query = f"""
         select wanted.place, parts.* exclude ({key}, {", ".join(names.values())}) replace ({amounts})

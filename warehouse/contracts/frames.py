@@ -6,7 +6,7 @@ from functools import cache
 
 import polars as pl
 
-from iosig.warehouse.contracts.metrics import OPERATIONS_OF
+from iosig.warehouse.contracts.metrics import find_counterparts
 from iosig.warehouse.contracts.rules import RowRule, require_columns, require_no_faults, row_rules
 from iosig.warehouse.contracts.types import Dtype, Table
 
@@ -46,7 +46,7 @@ def separate_metrics(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
 
     Extraction, classification and period search do not depend on the unit, and name all amounts as bytes.
     """
-    names = {name: other for name, other in OPERATIONS_OF.items() if {name, other} <= {*table.column_names}}
+    names = find_counterparts(table.column_names)
     is_bytes = pl.col("metric") == "bytes"
     return frame.with_columns(
         *(pl.when(~is_bytes).then(name).alias(other) for name, other in names.items()),

@@ -6,6 +6,7 @@ does not select a metric never adds bytes to operations.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from iosig.warehouse.contracts import columns as c
@@ -38,6 +39,11 @@ _SHARED = {
 def has_metrics(table: Table) -> bool:
     """Return whether rows of a table count bytes or operations."""
     return c.METRIC in table.columns
+
+
+def find_counterparts(names: Collection[str]) -> dict[str, str]:
+    """Map columns of bytes to their counterparts in operations, where both are among the names of a table's columns."""
+    return {name: other for name, other in OPERATIONS_OF.items() if name in names and other in names}
 
 
 def add_operations(*columns: Column) -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts import Table, table as contract
-from iosig.warehouse.contracts.metrics import OPERATIONS_OF, Metric, has_metrics
+from iosig.warehouse.contracts.metrics import Metric, find_counterparts, has_metrics
 from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_paths
@@ -221,8 +221,7 @@ def _select_metric(rows: duckdb.DuckDBPyRelation, table: Table, metric: Metric) 
     rows = rows.filter(f"metric = '{metric}'")
     if metric == "bytes":
         return rows
-    names = {name: other for name, other in OPERATIONS_OF.items() if {name, other} <= {*table.column_names}}
-    values = {name: f'"{other}"' for name, other in names.items()}
+    values = {name: f'"{other}"' for name, other in find_counterparts(table.column_names).items()}
     if "is_default" in table.column_names:
         values["is_default"] = "true"
     return rows.project("* replace (" + ", ".join(f'{value} as "{name}"' for name, value in values.items()) + ")")
