@@ -10,29 +10,14 @@ samples as (
         ended_on,
         filesystem,
         direction,
-        'bytes' as metric,
+        metrics.metric,
         interval_s,
         step_count,
-        null::double as volume_operations,
+        case when metrics.metric = 'operations' then volume_operations end as volume_operations,
         'server' as source
     from samples.samples
-    where $samples_from in ('shared', 'best')
-    union all
-    select
-        application_id,
-        cluster,
-        job_id,
-        started_at,
-        ended_on,
-        filesystem,
-        direction,
-        'operations' as metric,
-        interval_s,
-        step_count,
-        volume_operations,
-        'server' as source
-    from samples.samples
-    where $samples_from in ('shared', 'best') and volume_operations is not null
+    cross join (values ('bytes'), ('operations')) as metrics (metric)
+    where $samples_from in ('shared', 'best') and (metrics.metric = 'bytes' or volume_operations is not null)
     union all
     select
         application_id,

@@ -49,22 +49,11 @@ sampled as (
         started_at,
         filesystem,
         direction,
-        'bytes' as metric,
+        metrics.metric,
         true as is_searched
     from samples
-    union all
-    select
-        ended_on,
-        application_id,
-        cluster,
-        job_id,
-        started_at,
-        filesystem,
-        direction,
-        'operations' as metric,
-        true as is_searched
-    from samples
-    where volume_operations is not null
+    cross join (values ('bytes'), ('operations')) as metrics (metric)
+    where metrics.metric = 'bytes' or volume_operations is not null
     union all
     select
         ended_on,
