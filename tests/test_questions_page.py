@@ -10,7 +10,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from iosig.warehouse.releases.views import VIEWS
 from tests.sql.given import DAY, at
 from tests.warehouse.releasing import Content, opened_tables
 
@@ -113,8 +112,6 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.fixture(scope="module")
 def site() -> Iterator[duckdb.DuckDBPyConnection]:
     with opened_tables(TABLES) as connection:
-        for view in VIEWS:
-            connection.execute(f"create view {view.name} as {view.select}")
         yield connection
 
 

@@ -114,7 +114,7 @@ _SIGNATURES = """
         group by all
     ),
 
-    named as (
+    described as (
         select application_id, user, application, node_count, month_run_count
         from applications
         left join month using (application_id)
@@ -135,17 +135,17 @@ _SIGNATURES = """
 
     select
         signatures.*,
-        named.user,
-        named.application,
-        named.node_count,
-        named.month_run_count,
+        described.user,
+        described.application,
+        described.node_count,
+        described.month_run_count,
         labels.label,
         periodic.period_s,
         periodic.false_alarm_probability,
         periodic.burst_width_s,
         periodic.bytes_per_period
     from signatures
-    left join named using (application_id)
+    left join described using (application_id)
     left join labels using (application_id, filesystem, direction)
     left join periodic using (application_id, filesystem, direction)
     where signatures.is_default
@@ -240,29 +240,15 @@ _CHOSEN_LATEST = f"""
 
 #: samples of these runs, from the source of their sample set
 _SAMPLES = f"""
-    with latest as ({_CHOSEN_LATEST}),
-
-    told as (
-        select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-            interval_s, sample_bytes_per_s
-        from exact_samples
-        union all
-        select 'client' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-            interval_s, sample_bytes_per_s
-        from trace_samples
-        union all
-        select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-            interval_s, sample_bytes_per_s
-        from samples
-    )
+    with latest as ({_CHOSEN_LATEST})
 
     select application_id, filesystem, direction, cluster, job_id, started_at,
-        epoch(told.grid_started_at) - epoch(started_at) as start_s,
-        told.interval_s,
-        told.sample_bytes_per_s as rates
+        epoch(run_samples.grid_started_at) - epoch(started_at) as start_s,
+        run_samples.interval_s,
+        run_samples.sample_bytes_per_s as rates
     from latest
-    inner join told using (cluster, job_id, started_at, ended_on, filesystem, direction)
-    where told.source = coalesce(latest.source, 'server')
+    inner join run_samples using (cluster, job_id, started_at, ended_on, filesystem, direction)
+    where run_samples.source = coalesce(latest.source, 'server')
 """
 
 _CHECKS = """

@@ -21,7 +21,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-_TABLES = "classes periods exact_samples samples class_reviews"
+_TABLES = "classes periods run_samples class_reviews"
 #: maximum steps of a series on the page
 _MAX_STEPS = 240
 _KEY = ["cluster", "job_id", "started_at", "filesystem", "direction"]
@@ -65,29 +65,23 @@ def draw_runs(store: Store, release: Release, query: ReviewQuery) -> pl.DataFram
 def query_runs(connection: duckdb.DuckDBPyConnection, query: ReviewQuery) -> pl.DataFrame:
     """Draw runs from the tables of a release; see `draw_runs`."""
     drawn = pl.DataFrame(connection.sql(_DRAWN, params=asdict(query)).to_arrow_table())
-    connection.register("drawn", drawn.select(*_KEY, "is_exact").to_arrow())
+    connection.register("drawn", drawn.select(*_KEY, "source").to_arrow())
     try:
         series = downsample(connection, _SERIES, _MAX_STEPS)
     finally:
         connection.unregister("drawn")
-    return drawn.join(series, on=_KEY, how="inner", maintain_order="left")
+    return drawn.drop("source").join(series, on=_KEY, how="inner", maintain_order="left")
 
 
-#: exact series come before shared traffic, and a hash of the key decides the order
+#: a run's own counters come before its traces and shared traffic, and a hash of the key decides the order
 _DRAWN = """
-    with measured as (
-        select cluster, job_id, started_at, filesystem, direction, ended_on, true as is_exact
-        from exact_samples
+    with series as (
+        select cluster, job_id, started_at, filesystem, direction,
+            arg_min(source, list_position(['jobstats', 'client', 'server'], source)) as source
+        from run_samples
         where outcome = 'measured'
-        union all by name
-        select cluster, job_id, started_at, filesystem, direction, ended_on, false as is_exact
-        from samples
-    ),
-
-    series as (
-        select cluster, job_id, started_at, filesystem, direction, bool_or(is_exact) as is_exact
-        from measured
-        where ($since::date is null or ended_on >= $since::date) and ($until::date is null or ended_on <= $until::date)
+            and ($since::date is null or ended_on >= $since::date)
+            and ($until::date is null or ended_on <= $until::date)
         group by all
     ),
 
@@ -103,7 +97,7 @@ _DRAWN = """
 
     select classes.cluster, classes.subject_id as job_id, classes.started_at, classes.filesystem, classes.direction,
         classes.basis, classes.label, classes.section_bytes, classes.duration_s, classes.node_count,
-        chosen_periods.period_s, series.is_exact
+        chosen_periods.period_s, series.source, series.source != 'server' as is_exact
     from classes
     inner join series
         on classes.cluster = series.cluster and classes.subject_id = series.job_id
@@ -130,20 +124,10 @@ _DRAWN = """
 """
 
 _SERIES = """
-    with measured as (
-        select cluster, job_id, started_at, filesystem, direction, grid_started_at, interval_s, sample_bytes_per_s,
-            true as is_exact
-        from exact_samples
-        union all by name
-        select cluster, job_id, started_at, filesystem, direction, grid_started_at, interval_s, sample_bytes_per_s,
-            false as is_exact
-        from samples
-    )
-
     select cluster, job_id, started_at, filesystem, direction,
         epoch(grid_started_at) - epoch(started_at) as start_s,
         interval_s,
         sample_bytes_per_s as rates
-    from measured
-    semi join drawn using (cluster, job_id, started_at, filesystem, direction, is_exact)
+    from run_samples
+    semi join drawn using (source, cluster, job_id, started_at, filesystem, direction)
 """

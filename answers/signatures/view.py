@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.store import Store
 
 #: tables of samples, for `iosig.warehouse.releases.reading.open_release`
-SAMPLE_TABLES = "sample_sets samples exact_samples trace_samples"
+SAMPLE_TABLES = "sample_sets run_samples"
 #: maximum names listed in a message
 _MAX_LISTED = 8
 
@@ -203,44 +203,30 @@ def read_samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any])
             from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
                 and metric = $metric
-        ),
-
-        all_samples as (
-            select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
-                interval_s,
-                case when $metric = 'bytes' then sample_bytes_per_s else sample_operations_per_s end
-                    as sample_bytes_per_s
-            from samples
-            union all
-            select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
-                grid_started_at, interval_s, sample_bytes_per_s
-            from exact_samples
-            union all
-            select 'client' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
-                grid_started_at, interval_s, sample_bytes_per_s
-            from trace_samples
         )
 
         select
             $application_id as application_id,
-            all_samples.cluster,
-            all_samples.job_id,
-            all_samples.started_at,
-            all_samples.source,
-            all_samples.grid_started_at,
-            all_samples.interval_s,
-            (epoch_us(all_samples.grid_started_at) - epoch_us(all_samples.started_at)) / 1e6 as start_s,
-            all_samples.sample_bytes_per_s,
+            run_samples.cluster,
+            run_samples.job_id,
+            run_samples.started_at,
+            run_samples.source,
+            run_samples.grid_started_at,
+            run_samples.interval_s,
+            (epoch_us(run_samples.grid_started_at) - epoch_us(run_samples.started_at)) / 1e6 as start_s,
+            case
+                when $metric = 'bytes' then run_samples.sample_bytes_per_s else run_samples.sample_operations_per_s
+            end as sample_bytes_per_s,
             runs.node_count,
             runs.duration_s,
             runs.is_truncated
-        from all_samples
+        from run_samples
         inner join runs using (source, cluster, job_id, started_at)
-        where all_samples.filesystem = $filesystem
-            and all_samples.direction = $direction
+        where run_samples.filesystem = $filesystem
+            and run_samples.direction = $direction
             -- lets DuckDB skip files of other days
-            and all_samples.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
-        order by all_samples.started_at, all_samples.job_id, all_samples.cluster
+            and run_samples.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
+        order by run_samples.started_at, run_samples.job_id, run_samples.cluster
     """
     rows: pl.DataFrame = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
     return rows

@@ -58,7 +58,7 @@ numbered_steps as (
     where regexp_matches(job_id, '\.\d+(\+\d+)?$') and parent_job_id is not null
 ),
 
-named as (
+described as (
     select
         started.cluster,
         started.job_id,
@@ -106,12 +106,12 @@ named as (
 -- a machine has its own applications, under all names that its scheduler has
 placed as (
     select
-        named.*,
-        coalesce(cluster_machines.machine, named.cluster) as machine,
-        coalesce(filesystem_aliases.filesystem, named.site_filesystem) as filesystem
-    from named
-    left join cluster_machines on named.cluster = cluster_machines.cluster
-    left join filesystem_aliases on named.site_filesystem = filesystem_aliases.name
+        described.*,
+        coalesce(cluster_machines.machine, described.cluster) as machine,
+        coalesce(filesystem_aliases.filesystem, described.site_filesystem) as filesystem
+    from described
+    left join cluster_machines on described.cluster = cluster_machines.cluster
+    left join filesystem_aliases on described.site_filesystem = filesystem_aliases.name
 )
 
 select

@@ -19,6 +19,7 @@ from iosig.warehouse.releases import publishing, redirects, releases
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.releases.reading import open_duckdb
 from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.views import VIEWS
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import DAY, rows
 
@@ -111,9 +112,12 @@ def keys(store: Store, release: Release, name: str, column: str) -> list[object]
 
 @contextmanager
 def opened_tables(tables: Mapping[str, Content]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB on tables, as on a release, without publishing."""
+    """Open DuckDB on tables and the views of them, as on a release, without publishing."""
     with open_duckdb() as connection:
         for name, content in tables.items():
             (one,) = content.values()
             connection.register(name, rows(f"{table(name).layer}.{name}", one).to_arrow())
+        for view in VIEWS:
+            if {*view.tables} <= {*tables}:
+                connection.execute(f"create view {view.name} as {view.select}")
         yield connection

@@ -75,6 +75,7 @@ def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | 
         return None
     contracts = [contract(base) for base in (view.tables if view else (name,))]
     columns = {column.name: column for declared in reversed(contracts) for column in declared.columns}
+    columns |= {column.name: column for column in (view.added_columns if view else ())}
     key = () if view else contracts[0].key
     rows = [
         (

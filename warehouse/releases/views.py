@@ -6,15 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from iosig.warehouse.contracts.columns import SOURCE
+from iosig.warehouse.contracts.types import Column
 from iosig.warehouse.store.models import SQL_ROOT
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view of a release: a SELECT over `tables` in `sql/views`, which may also name other views."""
+    """A view of a release: a SELECT over `tables` in `sql/views`, which may also name other views.
+
+    added_columns: columns of the view that none of its tables has.
+    """
 
     name: str
     tables: tuple[str, ...]
+    added_columns: tuple[Column, ...] = ()
 
     @property
     def doc(self) -> str:
@@ -34,6 +40,7 @@ VIEWS = (
     View("default_signature_bursts", ("signature_bursts", "signatures")),
     View("default_periods", ("periods",)),
     View("job_classes", ("classes", "jobs")),
+    View("run_samples", ("exact_samples", "samples", "trace_samples"), (SOURCE,)),
 )
 
 

@@ -23,6 +23,7 @@ TABLES: dict[str, Content] = {
             job cluster 3 09:00:00 lake write 9 inferred too_short . 60
             job cluster 4 09:00:00 lake write 9 counted classified END 60
             job cluster 5 09:00:00 lake write 9 inferred classified HILL 60
+            job cluster 6 09:00:00 lake write 9 traced classified HILL 60
             series . node7 . . write . series classified OTHER 60
             """
     },
@@ -39,6 +40,15 @@ TABLES: dict[str, Content] = {
             cluster job_id started_at filesystem direction ended_on outcome grid_started_at interval_s \
                 sample_bytes_per_s
             cluster 1 09:00:00 lake write 9 measured 09:00:00 20 1,.,3
+            """
+    },
+    "trace_samples": {
+        9: """
+            cluster job_id started_at filesystem direction ended_on outcome grid_started_at interval_s \
+                sample_bytes_per_s
+            cluster 1 09:00:00 lake write 9 measured 09:00:00 20 2,2,2
+            cluster 4 09:00:00 lake write 9 differs 09:00:00 20 2,2,2
+            cluster 6 09:00:00 lake write 9 measured 09:00:00 20 2,2,2
             """
     },
     "samples": {
@@ -67,8 +77,8 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_classified_runs_with_a_series_are_drawn_unless_reviewed(site: duckdb.DuckDBPyConnection) -> None:
-    assert set(query_runs(site, QUERY)["job_id"]) == {"1", "2"}
-    assert set(query_runs(site, replace(QUERY, reviewer="bob"))["job_id"]) == {"2", "5"}
+    assert set(query_runs(site, QUERY)["job_id"]) == {"1", "2", "6"}
+    assert set(query_runs(site, replace(QUERY, reviewer="bob"))["job_id"]) == {"2", "5", "6"}
 
 
 def test_exact_series_is_preferred_to_shared_traffic(site: duckdb.DuckDBPyConnection) -> None:
@@ -80,12 +90,12 @@ def test_exact_series_is_preferred_to_shared_traffic(site: duckdb.DuckDBPyConnec
 
 
 def test_only_the_default_period_is_reviewed(site: duckdb.DuckDBPyConnection) -> None:
-    assert dict(query_runs(site, QUERY).select("job_id", "period_s").rows()) == {"1": 20.0, "2": None}
+    assert dict(query_runs(site, QUERY).select("job_id", "period_s").rows()) == {"1": 20.0, "2": None, "6": None}
 
 
 def test_seed_and_count_select_the_runs(site: duckdb.DuckDBPyConnection) -> None:
     draws = {seed: query_runs(site, replace(QUERY, seed=seed, count=1))["job_id"].item() for seed in range(20)}
-    assert set(draws.values()) == {"1", "2"}
+    assert set(draws.values()) == {"1", "2", "6"}
     assert draws == {seed: query_runs(site, replace(QUERY, seed=seed, count=1))["job_id"].item() for seed in range(20)}
 
 
@@ -93,9 +103,9 @@ def test_seed_and_count_select_the_runs(site: duckdb.DuckDBPyConnection) -> None
     ("change", "expected"),
     [
         ({"direction": "read"}, set()),
-        ({"direction": "write"}, {"1", "2"}),
+        ({"direction": "write"}, {"1", "2", "6"}),
         ({"since": date(2018, 2, 10)}, set()),
-        ({"until": date(2018, 2, 9)}, {"1", "2"}),
+        ({"until": date(2018, 2, 9)}, {"1", "2", "6"}),
     ],
 )
 def test_direction_and_days_limit_the_draw(

@@ -58,6 +58,25 @@ _TABLES: dict[str, Content] = {
             application  .       ann/ior/8  .          write     bytes      HILL
             """
     },
+    "samples": {
+        9: """
+            cluster job_id started_at sample_bytes_per_s sample_operations_per_s
+            titan   1      09:00:00   5                  2
+            titan   2      09:00:00   9                  .
+            """
+    },
+    "exact_samples": {
+        9: """
+            cluster job_id started_at sample_bytes_per_s outcome
+            titan   1      09:00:00   3                  measured
+            """
+    },
+    "trace_samples": {
+        9: """
+            cluster job_id started_at sample_bytes_per_s outcome
+            titan   1      09:00:00   4                  differs
+            """
+    },
     "jobs": {
         9: """
             cluster job_id started_at user account application
@@ -72,8 +91,6 @@ _TABLES: dict[str, Content] = {
 @pytest.fixture(scope="module")
 def site() -> Iterator[duckdb.DuckDBPyConnection]:
     with opened_tables(_TABLES) as connection:
-        for view in VIEWS:
-            connection.execute(f"create view {view.name} as {view.select}")
         yield connection
 
 
@@ -90,6 +107,15 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
         (
             "select job_id, user, account, application, label from job_classes order by all",
             [("1", "ann", "p1", "ior", "START"), ("2", None, None, None, "END")],
+        ),
+        (
+            "select job_id, source, sample_bytes_per_s, sample_operations_per_s, outcome from run_samples order by all",
+            [
+                ("1", "client", [4], None, "differs"),
+                ("1", "jobstats", [3], None, "measured"),
+                ("1", "server", [5], [2], "measured"),
+                ("2", "server", [9], None, "measured"),
+            ],
         ),
     ],
 )

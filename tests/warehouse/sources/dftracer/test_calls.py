@@ -49,7 +49,7 @@ def test_moved_bytes_follow_function_and_arguments(
     name: str, cat: str, told: dict[str, int], moved: int | None
 ) -> None:
     rows = typed(row(name, cat, **told)).with_columns(host=pl.lit("node1"))
-    assert rows["deed"].item() in ("read", "write")
+    assert rows["operation"].item() in ("read", "write")
     assert rows.select(calls.request_bytes()).item() == moved
 
 
@@ -75,7 +75,7 @@ def test_bytes_are_unknown_without_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cat", "deed"),
+    ("name", "cat", "operation"),
     [
         ("fopen64", STDIO, "open"),
         ("MPI_File_open", "MPIIO", "open"),
@@ -89,8 +89,8 @@ def test_bytes_are_unknown_without_metadata() -> None:
         ("read", "reader", None),
     ],
 )
-def test_effect_of_call_on_file_follows_its_function(name: str, cat: str, deed: str | None) -> None:
-    assert typed(row(name, cat))["deed"].item() == deed
+def test_effect_of_call_on_file_follows_its_function(name: str, cat: str, operation: str | None) -> None:
+    assert typed(row(name, cat))["operation"].item() == operation
 
 
 def test_service_counters_are_not_calls() -> None:
