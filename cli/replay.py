@@ -57,24 +57,24 @@ def replay_command(
     synchronize the ranks.
     """
     from iosig.cli.printing import show_json
-    from iosig.traces.replay.replaying import Wish, replay
+    from iosig.traces.replay.replaying import ReplayOptions, replay
     from iosig.warehouse.errors import UsageError
 
     if mpi and nested:
         raise UsageError("--mpi cannot be combined with --nested.")
     if mpi and processes is not None:
         raise UsageError("--mpi cannot be combined with --processes: every rank is a process.")
-    wish = Wish(
+    options = ReplayOptions(
         ranks=ranks,
         process_count=processes,
         is_timed=not is_fast,
         output=output,
         is_dry_run=dry_run,
-        way="mpi" if mpi else "nested" if nested else "posix",
+        mode="mpi" if mpi else "nested" if nested else "posix",
         trace_output=trace_output,
         seed=seed,
     )
-    report = replay(trace, wish, lambda line: click.echo(f"replay: {line}", err=True))
+    report = replay(trace, options, lambda line: click.echo(f"replay: {line}", err=True))
     if as_json:
         from iosig.cli.documents import ReplayDocument
 

@@ -101,25 +101,25 @@ def programs(draw: st.DrawFn, most_ranks: int = 8) -> tuple[int, list[Made]]:
     made: list[Made] = []
     for rank in range(process_count):
         counter = 0
-        for deed, path, size, count, nested, who in phases:
+        for operation, path, size, count, nested, who in phases:
             if who != "all" and (rank == 0) != (who == "first"):
                 continue
             values = {"rank": rank, "group": rank // 2, "odd": rank % 2, "k": constant, "c": 512, "big": 1 << 50}
-            own = _phase(deed, path, size, int(count.format(**values)), nested, values, counter)
+            own = _phase(operation, path, size, int(count.format(**values)), nested, values, counter)
             made += [(rank, module, function, level, text) for module, function, level, text in own]
-            counter += deed == "handles"
+            counter += operation == "handles"
     return process_count, made
 
 
 def _phase(
-    deed: str, path: str, size: str, iterations: int, nested: bool, values: dict[str, int], counter: int
+    operation: str, path: str, size: str, iterations: int, nested: bool, values: dict[str, int], counter: int
 ) -> Iterator[tuple[str, str, int, str]]:
     def shown(text: str, i: int) -> str:
         return text.format(**values, i=i, both=values["rank"] * 100 + i)
 
-    if deed == "barrier":
+    if operation == "barrier":
         yield "MPI", "MPI_Barrier", 0, "MPI_COMM_WORLD"
-    elif deed in ("mpi", "handles"):
+    elif operation in ("mpi", "handles"):
         handle = "{rank}-" + str(counter)
         yield "MPIIO", "MPI_File_open", 0, shown("MPI_COMM_WORLD " + path + " 9 %p " + handle, 0)
         for i in range(iterations):
@@ -131,7 +131,7 @@ def _phase(
     else:
         yield "POSIX", "open", 0, shown(path + " 66 420", 0)
         for i in range(iterations):
-            if deed == "stream":
+            if operation == "stream":
                 yield "POSIX", "fread", 0, shown("%p " + size + " {c} " + path, i)
                 yield "POSIX", "fprintf", 0, shown(path + " " + size, i)
             else:

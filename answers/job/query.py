@@ -199,7 +199,7 @@ _NEIGHBORS = """
         semi join chosen_run using (cluster, job_id, started_at)
     ),
 
-    moved as (
+    neighbor_volumes as (
         select attributed_io.cluster, attributed_io.job_id, attributed_io.started_at, attributed_io.filesystem,
             min(attributed_io.application_id) as application_id,
             sum(attributed_io.attributed_bytes) as attributed_bytes
@@ -211,26 +211,29 @@ _NEIGHBORS = """
         group by all
     ),
 
-    there as (
+    neighbors as (
         select distinct job_io.cluster, job_io.job_id, job_io.started_at, job_io.filesystem
         from job_io
         semi join places using (filesystem)
     )
 
-    select there.cluster, there.job_id, there.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
-        there.filesystem, moved.application_id, moved.attributed_bytes
-    from there
+    select neighbors.cluster, neighbors.job_id, neighbors.started_at, jobs.ended_at, jobs.user, jobs.application,
+        jobs.node_count, neighbors.filesystem, neighbor_volumes.application_id, neighbor_volumes.attributed_bytes
+    from neighbors
     inner join jobs using (cluster, job_id, started_at)
     inner join chosen_run
         on jobs.started_at < coalesce(chosen_run.ended_at, chosen_run.started_at)
         and coalesce(jobs.ended_at, jobs.started_at) > chosen_run.started_at
         and (jobs.cluster, jobs.job_id, jobs.started_at)
         != (chosen_run.cluster, chosen_run.job_id, chosen_run.started_at)
-    left join moved
-        on there.cluster = moved.cluster and there.job_id = moved.job_id and there.started_at = moved.started_at
-        and there.filesystem = moved.filesystem
+    left join neighbor_volumes
+        on neighbors.cluster = neighbor_volumes.cluster
+        and neighbors.job_id = neighbor_volumes.job_id
+        and neighbors.started_at = neighbor_volumes.started_at
+        and neighbors.filesystem = neighbor_volumes.filesystem
     where jobs.is_application_run
-    order by moved.attributed_bytes desc nulls last, there.started_at, there.job_id, there.cluster
+    order by neighbor_volumes.attributed_bytes desc nulls last, neighbors.started_at, neighbors.job_id,
+        neighbors.cluster
 """
 
 

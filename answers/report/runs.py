@@ -227,7 +227,7 @@ _SAMPLES = """
             and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
     ),
 
-    told as (
+    all_samples as (
         select *, true as is_exact from exact
         union all
         select *, false as is_exact from shared
@@ -237,7 +237,7 @@ _SAMPLES = """
         epoch(grid_started_at) - epoch(started_at) as start_s,
         interval_s,
         sample_bytes_per_s as rates
-    from told
+    from all_samples
 """
 
 _IO = """
@@ -348,13 +348,13 @@ _ON_IT = """
         from chosen_days
     ),
 
-    named as (
+    application_names as (
         select cluster, job_id, started_at, filesystem, min(application_id) as application_id
         from attributed_io
         group by all
     ),
 
-    moved as (
+    run_volumes as (
         select cluster, job_id, started_at, filesystem,
             sum(estimated_bytes) as estimated_bytes,
             sum(own_bytes) as own_bytes
@@ -366,18 +366,20 @@ _ON_IT = """
         days.filesystem,
         (days.polled_on - make_date(1970, 1, 1))::int as day,
         jobs.cluster, jobs.job_id, jobs.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
-        named.application_id,
-        moved.estimated_bytes,
-        moved.own_bytes
+        application_names.application_id,
+        run_volumes.estimated_bytes,
+        run_volumes.own_bytes
     from jobs
-    inner join moved using (cluster, job_id, started_at)
+    inner join run_volumes using (cluster, job_id, started_at)
     inner join days
-        on moved.filesystem = days.filesystem
+        on run_volumes.filesystem = days.filesystem
         and jobs.started_at < days.polled_on + interval 1 day
         and coalesce(jobs.ended_at, jobs.started_at) >= days.polled_on
-    left join named
-        on jobs.cluster = named.cluster and jobs.job_id = named.job_id and jobs.started_at = named.started_at
-        and moved.filesystem = named.filesystem
+    left join application_names
+        on jobs.cluster = application_names.cluster
+        and jobs.job_id = application_names.job_id
+        and jobs.started_at = application_names.started_at
+        and run_volumes.filesystem = application_names.filesystem
     where jobs.is_application_run
     order by days.filesystem, day, jobs.started_at, jobs.job_id, jobs.cluster
 """

@@ -63,7 +63,7 @@ of_modules as (
     anti join unstated using (trace_id)
 ),
 
-moved as (
+volumes as (
     select * from of_files
     union all
     select * from of_modules
@@ -78,7 +78,7 @@ used as (
         read_bytes,
         written_bytes,
         bool_or(is_used) over (partition by trace_id) as is_any_used
-    from moved
+    from volumes
 ),
 
 totals as (

@@ -76,7 +76,7 @@ traced as (
 ),
 
 -- bytes of each file system; a trace without mounts has all in one without a name
-moved as (
+volumes as (
     select
         cluster,
         job_id,
@@ -96,7 +96,7 @@ both_directions as (
         started_at,
         coalesce(filesystem, '') as filesystem,
         coalesce(sum(own_bytes), 0) as own_bytes
-    from moved
+    from volumes
     group by all
 ),
 
@@ -114,17 +114,18 @@ mains as (
 directed as (
     select
         mains.*,
-        ways.direction,
-        coalesce(sum(moved.own_bytes), 0) as traced_bytes,
-        coalesce(sum(moved.own_bytes) filter (coalesce(moved.filesystem, '') = mains.main_filesystem), 0) as main_bytes,
-        coalesce(bool_and(moved.is_known), true) as is_known
+        directions.direction,
+        coalesce(sum(volumes.own_bytes), 0) as traced_bytes,
+        coalesce(sum(volumes.own_bytes) filter (coalesce(volumes.filesystem, '') = mains.main_filesystem), 0)
+            as main_bytes,
+        coalesce(bool_and(volumes.is_known), true) as is_known
     from mains
-    cross join (values ('read'), ('write')) as ways (direction)
-    left join moved
-        on mains.cluster = moved.cluster
-        and mains.job_id = moved.job_id
-        and mains.started_at = moved.started_at
-        and (ways.direction = moved.direction or moved.direction = 'unstated')
+    cross join (values ('read'), ('write')) as directions (direction)
+    left join volumes
+        on mains.cluster = volumes.cluster
+        and mains.job_id = volumes.job_id
+        and mains.started_at = volumes.started_at
+        and (directions.direction = volumes.direction or volumes.direction = 'unstated')
     group by all
 ),
 

@@ -25,7 +25,7 @@ taken as (
         ) = 1
 ),
 
-moved as (
+interval_counts as (
     select
         scrapes.scraped_at,
         scrapes.filesystem,
@@ -58,5 +58,5 @@ select
     case when is_known and has_operations then read_count / interval_s end as read_iops,
     case when is_known and has_operations then write_count / interval_s end as write_iops,
     case when not is_known then 'reset' end as flag
-from moved
+from interval_counts
 order by polled_at, controller, filesystem

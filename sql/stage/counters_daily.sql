@@ -86,7 +86,7 @@ read_targets as (
     group by filesystem
 ),
 
-moved as (
+volumes as (
     select
         filesystem,
         count(flag) as unknown_delta_count,
@@ -159,12 +159,12 @@ select
     coalesce(read_targets.redundant_sample_count, 0) as redundant_sample_count,
     coalesce(read_targets.duplicate_sample_count, 0) as duplicate_sample_count,
     coalesce(read_targets.conflicting_sample_count, 0) as conflicting_sample_count,
-    coalesce(moved.unknown_delta_count, 0) as unknown_delta_count,
+    coalesce(volumes.unknown_delta_count, 0) as unknown_delta_count,
     coalesce(lost.gap_count, 0) as gap_count,
     coalesce(read_targets.silent_target_count, 0) as silent_target_count,
     coalesce(read_targets.overcounted_target_count, 0) as overcounted_target_count,
-    coalesce(moved.read_bytes, 0) as read_bytes,
-    coalesce(moved.written_bytes, 0) as written_bytes,
+    coalesce(volumes.read_bytes, 0) as read_bytes,
+    coalesce(volumes.written_bytes, 0) as written_bytes,
     covered.coverage_started_at,
     covered.coverage_ended_at
 from expected
@@ -172,7 +172,7 @@ inner join covered using (filesystem)
 inner join steps using (filesystem)
 inner join phases using (filesystem)
 left join read_targets using (filesystem)
-left join moved using (filesystem)
+left join volumes using (filesystem)
 left join lost using (filesystem)
 left join job_keys using (filesystem)
 order by expected.filesystem

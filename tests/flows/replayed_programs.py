@@ -18,7 +18,7 @@ from iosig.traces.replay.ordering import Order, choose_order, visits
 from iosig.traces.replay.planning import prepare
 from iosig.traces.replay.processes import leads
 from iosig.traces.replay.sandbox import Sandbox
-from iosig.traces.replay.scripts import Way, Written, compile_script
+from iosig.traces.replay.scripts import ReplayMode, Written, compile_script
 from iosig.traces.replay.turns import advance
 
 MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
@@ -57,9 +57,9 @@ def calls_of(lines: Sequence[Line], levels: Mapping[int, int] | None = None) -> 
     return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
 
 
-def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: float = 0.0) -> list[Written]:
+def scripts_of(programs: Sequence[Sequence[Line]], mode: ReplayMode = "posix", spent_s: float = 0.0) -> list[Written]:
     return [
-        compile_script(rank, calls_of(lines), np.full((len(lines), 3), spent_s), way)
+        compile_script(rank, calls_of(lines), np.full((len(lines), 3), spent_s), mode)
         for rank, lines in enumerate(programs)
     ]
 

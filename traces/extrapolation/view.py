@@ -58,7 +58,7 @@ def recorder_forms() -> CallFormats:
     formats = {
         row["function"]: CallFormat(
             row["layer"],
-            row["deed"],
+            row["operation"],
             **{place: row[place] for place in places},
             surplus=int(row["function"] in requests.WITH_FINAL_NUL),
         )
@@ -110,8 +110,8 @@ def _records(intervals: pl.DataFrame) -> pl.DataFrame:
 
     bytes_, began, ceased = pl.col("bytes"), pl.col("start_s"), pl.col("end_s")
     sums = []
-    for deed, participle in (("read", "read"), ("write", "written")):
-        is_direction = pl.col("direction") == deed
+    for direction, participle in (("read", "read"), ("write", "written")):
+        is_direction = pl.col("direction") == direction
         is_known = bytes_.filter(is_direction).null_count() == 0
         sums += [
             pl.when(is_known)
@@ -119,9 +119,9 @@ def _records(intervals: pl.DataFrame) -> pl.DataFrame:
             .round()
             .cast(pl.Int64)
             .alias(f"{participle}_bytes"),
-            pl.col("request_count").filter(is_direction).sum().alias(f"{deed}_count"),
-            began.filter(is_direction).min().alias(f"{deed}_start_s"),
-            ceased.filter(is_direction).max().alias(f"{deed}_end_s"),
+            pl.col("request_count").filter(is_direction).sum().alias(f"{direction}_count"),
+            began.filter(is_direction).min().alias(f"{direction}_start_s"),
+            ceased.filter(is_direction).max().alias(f"{direction}_end_s"),
         ]
     counted = intervals.group_by("module").agg(sums).sort("module")
     return counted.with_columns(file_number=pl.lit(0), rank=pl.lit(_ALL_RANKS))

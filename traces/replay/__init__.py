@@ -11,7 +11,7 @@
 - `pacing`: The waits of a rank between its calls: delta times from the trace's histograms (Luo et al.).
 - `planning`: Estimates of a replay before it runs, and its dry run.
 - `processes`: The processes of a replay: started together, monitored, and always terminated.
-- `replaying` (`Wish`, `replay`): The phases of a replay, from trace to report: survey, check, execute, compare.
+- `replaying` (`ReplayOptions`, `replay`): A replay from trace to report: survey, check, execute, compare.
 - `reports` (`Report`): Replay results compared with the trace: calls by function, bytes, files and their sizes.
 - `sandbox`: A sandbox folder, to which all paths of a trace are remapped, and in which no link is followed.
 - `scripts`: Compilation of a rank's calls into plain steps: operations, order and arguments.

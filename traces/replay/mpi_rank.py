@@ -157,9 +157,9 @@ def _method(function: str) -> str:
 #: mpi4py's name of each transfer
 METHODS = {
     function: _method(function)
-    for way in ("read", "write")
+    for direction in ("read", "write")
     for end in ("", "_all", "_at", "_at_all", "_shared", "_ordered")
-    for function in (f"MPI_File_{way}{end}", f"MPI_File_i{way}{end}", f"MPI_File_{way}{end}_begin")
+    for function in (f"MPI_File_{direction}{end}", f"MPI_File_i{direction}{end}", f"MPI_File_{direction}{end}_begin")
 }
 
 

@@ -28,7 +28,7 @@ from iosig.traces.replay.ordering import Order, visits
 from iosig.traces.replay.pacing import Pacing
 from iosig.traces.replay.planning import Survey, raise_limit
 from iosig.traces.replay.sandbox import Sandbox
-from iosig.traces.replay.scripts import Script, Way, compile_script
+from iosig.traces.replay.scripts import ReplayMode, Script, compile_script
 from iosig.traces.replay.traces import list_calls
 from iosig.traces.replay.turns import advance, sleep_until
 from iosig.transforms.traces.trace import CompressedTrace
@@ -50,7 +50,7 @@ class Job:
     """A replay job with the trace, its mode, the random seed of delta times, and a folder for data beyond memory."""
 
     trace: CompressedTrace
-    way: Way
+    mode: ReplayMode
     is_timed: bool
     seed: int
     scratch: Path
@@ -81,7 +81,7 @@ def build_scripts(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[S
     survey, scripts = Survey(), []
     for rank in ranks:
         calls = list_calls(job.trace, rank)
-        compiled = compile_script(rank, calls, pacing.spent(rank, calls), job.way)
+        compiled = compile_script(rank, calls, pacing.spent(rank, calls), job.mode)
         survey.add(Survey.from_script(compiled.script, uses(compiled)))
         scripts.append(compiled.script.spill(scratch) if survey.step_count > _MAX_STEPS_IN_MEMORY else compiled.script)
     survey.visits = visits(scripts)

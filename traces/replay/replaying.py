@@ -19,7 +19,7 @@ from iosig.traces.replay.ordering import Order, choose_order
 from iosig.traces.replay.planning import Survey
 from iosig.traces.replay.processes import Job
 from iosig.traces.replay.reports import Report
-from iosig.traces.replay.scripts import Way
+from iosig.traces.replay.scripts import ReplayMode
 from iosig.warehouse.errors import InputRefused, UsageError
 
 #: default number of processes per core of the machine; minimum number of processes
@@ -29,7 +29,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplayOptions:
     """Replay options, as given on the command line."""
 
     ranks: str | None = None
@@ -37,52 +37,57 @@ class Wish:
     is_timed: bool = False
     output: Path | None = None
     is_dry_run: bool = False
-    way: Way = "posix"
+    mode: ReplayMode = "posix"
     trace_output: Path | None = None
     seed: int = 0
 
 
-def replay(path: Path, wish: Wish, tell: Tell) -> Report:
+def replay(path: Path, options: ReplayOptions, tell: Tell) -> Report:
     """Replay a trace or only plan it; `tell` receives progress messages.
 
     Raises InputRefused if the trace cannot be replayed, and UsageError if the requested mode does not apply.
     """
-    if wish.way == "mpi":
+    if options.mode == "mpi":
         mpi.require()
-        if wish.trace_output is not None:
+        if options.trace_output is not None:
             raise UsageError("--trace-output records POSIX calls only. Trace an MPI replay with an MPI tracer.")
-    trace, traced_s = traces.open_trace(path, nested=wish.way == "nested")
-    ranks = traces.parse_ranks(wish.ranks, trace.process_count)
-    shares = processes.distribute_ranks(ranks, _process_count(wish, len(ranks)))
-    with _raise_on_sigterm(), _folders(wish) as (folder, scratch):
-        job = Job(trace, wish.way, wish.is_timed, wish.seed, scratch)
-        if wish.is_dry_run or wish.way == "mpi":
+    trace, traced_s = traces.open_trace(path, nested=options.mode == "nested")
+    ranks = traces.parse_ranks(options.ranks, trace.process_count)
+    shares = processes.distribute_ranks(ranks, _process_count(options, len(ranks)))
+    with _raise_on_sigterm(), _folders(options) as (folder, scratch):
+        job = Job(trace, options.mode, options.is_timed, options.seed, scratch)
+        if options.is_dry_run or options.mode == "mpi":
             survey = planning.merge_surveys(processes.build_scripts(job, share, scratch)[1] for share in shares)
-            order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
-            if wish.is_dry_run:
+            order, plan = _make_plan(survey, folder, options, len(shares), traced_s)
+            if options.is_dry_run:
                 return plan
             faults = planning.prepare(survey.uses, folder, tell)
             results, start_s = mpi.replay(job, ranks, order, folder, scratch, tell)
         else:
             with processes.start_processes(job, shares) as running:
                 survey = planning.merge_surveys(running.surveys(lambda _: None))
-                order, plan = _make_plan(survey, folder, wish, len(shares), traced_s)
+                order, plan = _make_plan(survey, folder, options, len(shares), traced_s)
                 faults = planning.prepare(survey.uses, folder, tell)
-                results, start_s = _execute(running, (folder, scratch), order, wish, trace.process_count, tell)
+                results, start_s = _execute(running, (folder, scratch), order, options, trace.process_count, tell)
         sizes = planning.sizes_under(folder, survey.uses.files)
         return reports.report_result(plan, results, start_s, sizes, faults)
 
 
 def _execute(
-    running: processes.Processes, folders: tuple[Path, Path], order: Order, wish: Wish, count: int, tell: Tell
+    running: processes.Processes,
+    folders: tuple[Path, Path],
+    order: Order,
+    options: ReplayOptions,
+    count: int,
+    tell: Tell,
 ) -> tuple[list[Done], float]:
     folder, scratch = folders
-    go = processes.make_start_message(folder, scratch / "board", order, running.shares, (wish.trace_output, count))
+    go = processes.make_start_message(folder, scratch / "board", order, running.shares, (options.trace_output, count))
     return running.replay(go, _Progress(tell))
 
 
 def _make_plan(
-    survey: Survey, folder: Path, wish: Wish, process_count: int, traced_s: float | None
+    survey: Survey, folder: Path, options: ReplayOptions, process_count: int, traced_s: float | None
 ) -> tuple[Order, Report]:
     """Return the order among the ranks, and the plan.
 
@@ -94,18 +99,18 @@ def _make_plan(
     if order.ignored:
         survey.uses.drop_order()
     planning.check(survey, folder)
-    folder_text = str(wish.output) if wish.output is not None else "a temporary folder"
+    folder_text = str(options.output) if options.output is not None else "a temporary folder"
     plan = reports.report_plan(
-        survey, order, folder_text, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s
+        survey, order, folder_text, is_timed=options.is_timed, process_count=process_count, traced_s=traced_s
     )
     return order, plan
 
 
-def _process_count(wish: Wish, rank_count: int) -> int:
-    if wish.way == "mpi":
+def _process_count(options: ReplayOptions, rank_count: int) -> int:
+    if options.mode == "mpi":
         return rank_count
-    if wish.process_count is not None:
-        return min(wish.process_count, rank_count)
+    if options.process_count is not None:
+        return min(options.process_count, rank_count)
     return min(rank_count, max(_MIN_PROCESSES, _PROCESSES_PER_CORE * (os.cpu_count() or 1)))
 
 
@@ -126,21 +131,21 @@ class _Progress:
 
 
 @contextmanager
-def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
+def _folders(options: ReplayOptions) -> Iterator[tuple[Path, Path]]:
     """Yield the folder of the replay's files and a scratch folder; temporary ones are removed with the context."""
     with tempfile.TemporaryDirectory(prefix="iosig-replay-own-") as scratch:
-        if wish.trace_output is not None and not wish.is_dry_run:
-            _require_empty(wish.trace_output, "--trace-output")
-            if wish.output is not None and wish.trace_output.resolve().is_relative_to(wish.output.resolve()):
+        if options.trace_output is not None and not options.is_dry_run:
+            _require_empty(options.trace_output, "--trace-output")
+            if options.output is not None and options.trace_output.resolve().is_relative_to(options.output.resolve()):
                 raise UsageError("--trace-output must be outside the replay's folder (--output).")
-        if wish.output is None:
+        if options.output is None:
             with tempfile.TemporaryDirectory(prefix="iosig-replay-") as folder:
                 yield Path(folder), Path(scratch)
-        elif wish.is_dry_run:
-            yield _existing(wish.output.absolute()), Path(scratch)
+        elif options.is_dry_run:
+            yield _existing(options.output.absolute()), Path(scratch)
         else:
-            _require_empty(wish.output, "--output")
-            yield wish.output.resolve(), Path(scratch)
+            _require_empty(options.output, "--output")
+            yield options.output.resolve(), Path(scratch)
 
 
 def _existing(folder: Path) -> Path:

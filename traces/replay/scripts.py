@@ -23,7 +23,7 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.sources.recorder import requests
 
 #: how MPI-IO calls are replayed: by equivalent POSIX calls, by MPI, or by the traced POSIX calls within them
-Way = Literal["posix", "mpi", "nested"]
+ReplayMode = Literal["posix", "mpi", "nested"]
 
 STEP = np.dtype(
     [
@@ -83,10 +83,10 @@ class Script:
         return replace(self, steps=mapped)
 
 
-def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
+def outer(calls: pl.DataFrame, mode: ReplayMode) -> pl.DataFrame:
     """Mark outer calls as `is_outer`: not nested in another call, and replayed if their function is supported."""
     considered = calls
-    if way == "nested":
+    if mode == "nested":
         # With MPI-IO functions blanked, only POSIX calls can enclose a POSIX call.
         is_posix = pl.col("module") == "POSIX"
         considered = calls.with_columns(
@@ -109,16 +109,16 @@ class Written:
     sync_places: Ints
 
 
-def compile_script(rank: int, calls: pl.DataFrame, call_times: Reals, way: Way) -> Written:
+def compile_script(rank: int, calls: pl.DataFrame, call_times: Reals, mode: ReplayMode) -> Written:
     """Compile the calls of a rank, with the waits between them, into a replay script.
 
     calls: as `traces.list_calls` returns them. call_times: [gap, duration, minimum duration] of each call [s], N x 3;
     zeros for a replay without waits.
     """
-    parsed = _add_reasons(_read(outer(calls, way).with_row_index("place")), way)
+    parsed = _add_reasons(_read(outer(calls, mode).with_row_index("place")), mode)
     names, places, numbered = _number_names(parsed.filter(pl.col("is_outer")))
     frame = numbered.with_columns(_refusal(places))
-    syncs, communicators = _syncs(frame, way)
+    syncs, communicators = _syncs(frame, mode)
     replayed = frame.filter(pl.col("reason").is_null())
     steps, functions = _steps(parsed, replayed, syncs, communicators, call_times)
     script = Script(
@@ -194,7 +194,7 @@ _SOUGHT = (Verb.LSEEK, Verb.FSEEK, Verb.MPI_SEEK)
 _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
-def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
+def _add_reasons(parsed: pl.DataFrame, mode: ReplayMode) -> pl.DataFrame:
     """Add `bytes`, `number` (of a seek's `whence`), and `reason`: why a call is not replayed, or NULL if it is."""
     verb = pl.col("verb")
     sized = parsed.with_columns(
@@ -220,7 +220,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
         .then(pl.lit("no file call"))
         .when(verb == int(Verb.NONE))
         .then(pl.lit("function not supported"))
-        .when(is_mpi if way == "nested" else pl.lit(False))
+        .when(is_mpi if mode == "nested" else pl.lit(False))
         .then(pl.lit("replayed by its POSIX calls"))
         .when(unknown)
         .then(pl.lit("file not known"))
@@ -228,7 +228,7 @@ def _add_reasons(parsed: pl.DataFrame, way: Way) -> pl.DataFrame:
         .then(pl.lit("datatype not in the trace"))
         .when(is_malformed | (among(READING | WRITING | SIZING) & pl.col("bytes").is_null()))
         .then(pl.lit("malformed arguments"))
-        .when(among(SHARED) if way == "posix" else pl.lit(False))
+        .when(among(SHARED) if mode == "posix" else pl.lit(False))
         .then(pl.lit("shared file pointer, which needs --mpi"))
     )
     return sized.with_columns(reason=reason, is_mpi=is_mpi)
@@ -297,7 +297,7 @@ def _count_omitted_calls(frame: pl.DataFrame, parsed: pl.DataFrame) -> Counter[t
 # ---- order among ranks
 
 
-def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _syncs(frame: pl.DataFrame, mode: ReplayMode) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the points at which ranks wait for one another, and their communicators, numbered.
 
     Columns: place, after (whether the point follows the call), is_only (whether the call does nothing else), number.
@@ -308,10 +308,10 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
         pl.col("communicator").is_not_null() & ~pl.col("communicator").is_in(_ALONE)
     )
     communicators = tuple(synced["communicator"].unique(maintain_order=True))
-    if way == "mpi":
+    if mode == "mpi":
         # MPI itself orders its own collective calls
         synced = synced.filter(~pl.col("is_mpi"))
-    settled = synced.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
+    settled = synced.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(mode == "posix"))
     points = pl.concat(
         part.select(
             "place", after=pl.lit(after), is_only=~pl.col("is_mpi"), number=_number_communicators(communicators)

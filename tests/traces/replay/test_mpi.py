@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from iosig.cli.replay import replay_command
 from iosig.traces.replay import mpi, mpi_rank
 from iosig.traces.replay.functions import VERBS, Verb
-from iosig.traces.replay.replaying import Wish, replay
+from iosig.traces.replay.replaying import ReplayOptions, replay
 from iosig.warehouse.errors import UsageError
 from tests.flows.replayed_programs import write_trace
 
@@ -32,7 +32,7 @@ def with_mpi() -> None:
 @pytest.mark.usefixtures("with_mpi")
 def test_real_trace_is_replayed_by_mpi(shared_data: Path) -> None:
     trace = shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst"
-    report = replay(trace, Wish(way="mpi"), lambda _: None)
+    report = replay(trace, ReplayOptions(mode="mpi"), lambda _: None)
     assert report.process_count == 8
     assert report.differences() == []
     assert report.replayed_calls == report.traced_calls
@@ -58,7 +58,7 @@ def test_every_kind_of_transfer_is_replayed_by_mpi(tmp_path: Path) -> None:
         return [*lines, ("MPI_File_sync", "0-0"), ("MPI_File_get_size", "0-0 64"), ("MPI_File_close", "0-0")]
 
     trace = write_trace(tmp_path / "trace", [rank(0), rank(1)])
-    report = replay(trace, Wish(way="mpi", output=tmp_path / "into"), lambda _: None)
+    report = replay(trace, ReplayOptions(mode="mpi", output=tmp_path / "into"), lambda _: None)
     assert report.differences() == []
     assert report.not_replayed == {}
     assert (tmp_path / "into" / "d" / "f").stat().st_size == 64
@@ -78,7 +78,7 @@ def test_missing_mpi_is_reported_with_its_packages(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(mpi.shutil, "which", lambda _: None)
     monkeypatch.setattr(mpi, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"openmpi-bin.*extra `mpi`.*replayed as POSIX calls"):
-        replay(tmp_path, Wish(way="mpi"), lambda _: None)
+        replay(tmp_path, ReplayOptions(mode="mpi"), lambda _: None)
 
 
 @pytest.mark.parametrize("others", [["--nested"], ["--processes", "2"]])

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from iosig.cli.replay import replay_command
 from iosig.traces.replay import planning, processes
 from iosig.traces.replay.ordering import WORLD
-from iosig.traces.replay.replaying import Wish, replay
+from iosig.traces.replay.replaying import ReplayOptions, replay
 from iosig.traces.replay.reports import Report
 from iosig.transforms.extrapolation.extrapolating import extrapolate
 from iosig.transforms.traces.compression import compress_together
@@ -62,21 +62,23 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, name: str, sizes: list[int]) -> None:
     trace = shared_data / "recorder" / name / "8" / "raw.tar.zst"
     into = tmp_path / "into"
-    report = replay(trace, Wish(output=into, process_count=3, trace_output=tmp_path / "again"), quiet)
+    report = replay(trace, ReplayOptions(output=into, process_count=3, trace_output=tmp_path / "again"), quiet)
     assert report.differences() == []
     assert report.replayed_calls == report.traced_calls
     assert report.written_bytes == report.traced_written_bytes > 0
     assert sorted(path.stat().st_size for path in into.rglob("*") if path.is_file()) == sorted(sizes)
     assert [file.replayed_bytes for file in report.files] == [file.traced_bytes for file in report.files]
     # The replay was traced too, and that trace can be replayed: it has the calls of the first.
-    plan = replay(tmp_path / "again", Wish(is_dry_run=True), quiet)
+    plan = replay(tmp_path / "again", ReplayOptions(is_dry_run=True), quiet)
     assert plan.traced_calls == report.traced_calls
     assert plan.not_replayed == {}
 
 
 @pytest.mark.slow
 def test_mpi_io_is_replayed_as_posix_calls(shared_data: Path, temporary: Path) -> None:
-    report = replay(shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst", Wish(process_count=2), quiet)
+    report = replay(
+        shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst", ReplayOptions(process_count=2), quiet
+    )
     assert report.differences() == []
     assert report.synchronized_on == {WORLD: 8}
     assert [(file.traced_bytes, file.replayed_bytes) for file in report.files] == [(50331648, 50331648)]
@@ -88,7 +90,7 @@ def test_mpi_io_is_replayed_as_posix_calls(shared_data: Path, temporary: Path) -
 @pytest.mark.parametrize("name", TRACES)
 def test_every_real_trace_is_replayed_exactly(shared_data: Path, temporary: Path, name: str, count: int) -> None:
     trace = shared_data / "recorder" / name / str(count) / "raw.tar.zst"
-    report = replay(trace, Wish(process_count=4), quiet)
+    report = replay(trace, ReplayOptions(process_count=4), quiet)
     # IOR looks for its file before it creates it; no trace records the result.
     looked = re.compile(r"(access|MPI_File_open): \d+ of \d+ calls failed with ENOENT")
     assert [told for told in report.differences() if not (name.startswith("ior_") and looked.fullmatch(told))] == []
@@ -118,8 +120,8 @@ def worker(rank: int) -> list[Line]:
 @pytest.mark.slow
 def test_several_ranks_share_a_process(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(rank) for rank in range(5)])
-    wish = Wish(output=tmp_path / "into", process_count=2, ranks="0-2,4", trace_output=tmp_path / "again")
-    report = replay(trace, wish, quiet)
+    options = ReplayOptions(output=tmp_path / "into", process_count=2, ranks="0-2,4", trace_output=tmp_path / "again")
+    report = replay(trace, options, quiet)
     assert report.differences() == []
     assert (report.rank_count, report.process_count) == (4, 2)
     assert report.synchronized_on == {WORLD: 4}
@@ -181,7 +183,7 @@ def test_failed_calls_are_counted_and_shown(tmp_path: Path) -> None:
 
 def test_files_that_existed_before_the_run_are_prepared(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "in 0"), ("read", "in %p 70000"), ("close", "in")]])
-    report = replay(trace, Wish(output=tmp_path / "into"), quiet)
+    report = replay(trace, ReplayOptions(output=tmp_path / "into"), quiet)
     assert report.read_bytes == 70000
     assert report.files[0].prepared_bytes == 70000
     assert len(set((tmp_path / "into" / "in").read_bytes())) > 100
@@ -242,35 +244,35 @@ def test_too_small_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     full = os.statvfs_result((4096, 4096, 1000, 1000, 1000, 0, 0, 0, 0, 255))
     monkeypatch.setattr(planning.os, "statvfs", lambda _: full)
     with pytest.raises(InputRefused, match="needs up to 1,000,000,000 bytes, and 4,096,000 are free"):
-        replay(trace, Wish(output=tmp_path / "into", process_count=1), quiet)
+        replay(trace, ReplayOptions(output=tmp_path / "into", process_count=1), quiet)
     assert list((tmp_path / "into").iterdir()) == []
 
 
 def test_offsets_beyond_any_disk_are_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "f 0"), ("pread", "f %p 10 1000000000000000000")]])
     with pytest.raises(InputRefused, match="are free under"):
-        replay(trace, Wish(is_dry_run=True), quiet)
+        replay(trace, ReplayOptions(is_dry_run=True), quiet)
 
 
 def test_too_many_open_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", f"f{number} 66 420") for number in range(50)]])
     monkeypatch.setattr(planning.resource, "getrlimit", lambda _: (100, 100))
     with pytest.raises(InputRefused, match="50 files open at once"):
-        replay(trace, Wish(is_dry_run=True), quiet)
+        replay(trace, ReplayOptions(is_dry_run=True), quiet)
 
 
 def test_trace_without_file_calls_is_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[BARRIER]])
     with pytest.raises(InputRefused, match="no replayable calls"):
-        replay(trace, Wish(is_dry_run=True), quiet)
+        replay(trace, ReplayOptions(is_dry_run=True), quiet)
 
 
 def test_non_empty_or_nested_output_folders_are_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
     with pytest.raises(UsageError, match="not empty"):
-        replay(trace, Wish(output=trace), quiet)
+        replay(trace, ReplayOptions(output=trace), quiet)
     with pytest.raises(UsageError, match="must be outside"):
-        replay(trace, Wish(output=tmp_path / "into", trace_output=tmp_path / "into" / "again"), quiet)
+        replay(trace, ReplayOptions(output=tmp_path / "into", trace_output=tmp_path / "into" / "again"), quiet)
 
 
 def test_killed_process_aborts_the_replay(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +287,7 @@ def test_killed_process_aborts_the_replay(tmp_path: Path, temporary: Path, monke
 
     monkeypatch.setattr(processes.Processes, "start", started)
     with pytest.raises(InputRefused, match="process of ranks 0 to 0 ended early by signal 9"):
-        replay(trace, Wish(is_timed=True, process_count=2), quiet)
+        replay(trace, ReplayOptions(is_timed=True, process_count=2), quiet)
     for number in running[0].ids:
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
@@ -304,13 +306,13 @@ def test_exception_in_a_process_is_raised(tmp_path: Path, temporary: Path, monke
     monkeypatch.setattr(processes, "make_start_message", elsewhere)
     monkeypatch.setattr(planning, "prepare", lambda *_: Counter())
     with pytest.raises(RuntimeError, match="FileNotFoundError"):
-        replay(trace, Wish(output=tmp_path / "into"), quiet)
+        replay(trace, ReplayOptions(output=tmp_path / "into"), quiet)
     assert list(temporary.iterdir()) == []
 
 
 def test_report_lists_differences(tmp_path: Path) -> None:
     lines = [("open", "f 577 420"), ("write", "f %p 10"), ("lseek", "f 0 0"), ("read", "f %p 20"), ("rmdir", "none")]
-    report: Report = replay(write_trace(tmp_path / "trace", [lines]), Wish(), quiet)
+    report: Report = replay(write_trace(tmp_path / "trace", [lines]), ReplayOptions(), quiet)
     assert report.differences() == [
         "read: 1 of 1 calls failed with EBADF",
         "rmdir: 1 of 1 calls failed with ENOENT",
@@ -335,7 +337,7 @@ def test_extrapolated_trace_is_replayed_exactly(shared_data: Path, tmp_path: Pat
     assert found.trace is not None
     trace = tmp_path / "trace.parquet"
     compressed_traces.write(trace, to_frame(found.trace), {"process_count": "32"})
-    report = replay(trace, Wish(output=tmp_path / "into", process_count=2), quiet)
+    report = replay(trace, ReplayOptions(output=tmp_path / "into", process_count=2), quiet)
     assert report.rank_count == 32
     assert report.is_time_drawn
     assert report.differences() == []

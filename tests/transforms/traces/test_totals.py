@@ -31,14 +31,14 @@ def assert_agree(found: Totals, expected: naive.Sums) -> None:
     assert {(row.module, row.function): row.call_count for row in found.calls} == dict(expected.calls)
     requests, moved = {}, {}
     for row in found.modules:
-        for deed, count, volume in (
+        for operation, count, volume in (
             ("read", row.read_count, row.read_bytes),
             ("write", row.write_count, row.written_bytes),
         ):
             if count:
                 assert row.is_nested is not None
-                requests[row.module, row.is_nested, deed] = count
-                moved[row.module, row.is_nested, deed] = volume
+                requests[row.module, row.is_nested, operation] = count
+                moved[row.module, row.is_nested, operation] = volume
     assert requests == dict(expected.requests)
     assert moved == {key: expected.bytes[key] for key in requests}
     kinds: dict[str | None, list[FileTotal]] = {}

@@ -20,7 +20,7 @@ from iosig.warehouse.sources.rows.rejects import ParsedRows
 
 #: I/O layers, outermost first; the program's own functions are above all of them
 LAYERS = ("MPIIO", "STDIO", "POSIX")
-DEEDS = ("read", "write", "open", "close", "seek", "stat", "sync", "other")
+OPERATIONS = ("read", "write", "open", "close", "seek", "stat", "sync", "other")
 #: layer code of the program's own functions
 OWN = -1
 #: maximum plausible size or offset; sums of larger values could overflow 64 bits
@@ -69,15 +69,15 @@ _WITHOUT_FILE = (
 @cache
 def _functions() -> pl.DataFrame:
     moving = [
-        (name, deed, rule)
-        for deed, rules in (("read", _READS), ("write", _WRITES))
+        (name, operation, rule)
+        for operation, rules in (("read", _READS), ("write", _WRITES))
         for rule, names in rules.items()
         for name in names.split()
     ]
-    metadata = [(name, deed, "none") for deed, names in _METADATA.items() for name in names.split()]
+    metadata = [(name, operation, "none") for operation, names in _METADATA.items() for name in names.split()]
     # MPI-IO transfers have no bytes in a trace, so they count neither as requests nor as metadata
     hidden = [(name, None, "hidden") for name in _mpi_transfers()]
-    schema = {"name": pl.String, "deed": pl.String, "rule": pl.String}
+    schema = {"name": pl.String, "operation": pl.String, "rule": pl.String}
     return pl.DataFrame([*moving, *metadata, *hidden], schema=schema, orient="row")
 
 
@@ -117,8 +117,8 @@ def parse_cells(cells: pl.DataFrame) -> ParsedRows:
     }
     # a function of the program itself transfers bytes only if it logs a number
     is_mute = (pl.col("layer") == OWN) & pl.col("ret").is_null() & pl.col("size").is_null()
-    deed = pl.when(~is_mute).then("deed")
-    return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(raw_columns)))
+    operation = pl.when(~is_mute).then("operation")
+    return sift(numbered.with_columns(**flags, operation=operation), _faults(bool(raw_columns)))
 
 
 def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -129,24 +129,24 @@ def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
 def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
     """Classify each distinct combination of the columns OF_KIND once, since there are few.
 
-    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: the operation,
-    i.e. read, write or a metadata operation; NULL for a call without a file.
+    The result has `name`, `phase`, `layer`, `operation`, `rule`, `called` (the function) and flags. operation: read,
+    write or a metadata operation; NULL for a call without a file.
     """
     layers = {name: place for place, name in enumerate(LAYERS)}
     matched = kinds.join(_functions(), on="name", how="left", maintain_order="left").with_columns(
         phase=pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String),
         layer=pl.col("cat").replace_strict(layers, default=OWN, return_dtype=pl.Int8),
     )
-    is_own, moves = pl.col("layer") == OWN, pl.col("deed").is_in(["read", "write"])
+    is_own, moves = pl.col("layer") == OWN, pl.col("operation").is_in(["read", "write"])
     is_of_file = ~pl.col("name").is_in(_WITHOUT_FILE) & (pl.col("rule") != "hidden").fill_null(True)
-    other_deed = pl.when(is_of_file).then(pl.coalesce("deed", pl.lit("other")))
-    deed = pl.when(is_own).then(pl.when(moves).then("deed")).otherwise(other_deed)
+    other_operation = pl.when(is_of_file).then(pl.coalesce("operation", pl.lit("other")))
+    operation = pl.when(is_own).then(pl.when(moves).then("operation")).otherwise(other_operation)
     return matched.select(
         pl.col("name").cast(pl.Categorical),
-        pl.format("{} {} {}", "layer", deed.fill_null(""), "name").cast(pl.Categorical).alias("called"),
+        pl.format("{} {} {}", "layer", operation.fill_null(""), "name").cast(pl.Categorical).alias("called"),
         pl.col("phase").cast(pl.Enum([COMPLETE, METADATA])),
         "layer",
-        pl.when(pl.col("phase") == COMPLETE).then(deed).cast(pl.Enum(DEEDS)).alias("deed"),
+        pl.when(pl.col("phase") == COMPLETE).then(operation).cast(pl.Enum(OPERATIONS)).alias("operation"),
         pl.col("rule").cast(pl.Enum([*_READS, "none", "hidden"])),
         pl.col("ph").is_in(_IGNORED).fill_null(False).alias("is_ignored"),
         pl.col("ph").is_in(_FOLDED).fill_null(False).alias("is_folded"),
@@ -157,7 +157,7 @@ def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
 @cache
 def _faults(has_given: bool) -> list[Fault]:
     """Build the checks for all lines."""
-    is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
+    is_event, moves = pl.col("phase") == COMPLETE, pl.col("operation").is_in(["read", "write"])
     is_returning = is_event & (pl.col("layer") != OWN)
     write = "Trace again: DFTracer writes a number here."
     if has_given:
@@ -230,10 +230,10 @@ def _lacks_return_value() -> pl.Expr:
 def _naming_faults() -> list[Fault]:
     """Build the checks for lines that map a hash to a name, or a process to its rank."""
     is_metadata = (pl.col("phase") == METADATA) & pl.col("is_of_tracer")
-    is_rank = is_metadata & (pl.col("name") == "PR") & (pl.col("told") == RANK)
+    is_rank = is_metadata & (pl.col("name") == "PR") & (pl.col("arg_name") == RANK)
     return [
         Fault(
-            is_metadata & pl.col("name").is_in(NAMING) & (pl.col("told").is_null() | pl.col("value").is_null()),
+            is_metadata & pl.col("name").is_in(NAMING) & (pl.col("arg_name").is_null() | pl.col("value").is_null()),
             "It lacks a hash, or the hash's name.",
             "Trace again: without it, files or hosts are unknown.",
         ),

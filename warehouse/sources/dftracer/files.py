@@ -181,10 +181,10 @@ def collect_calls(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> 
     events = _add_processes(rows.filter(pl.col("phase") == COMPLETE), files, codes)
     _record_edges(events, pieces, files)
     _update_numbering(rows, files)
-    call_rows = events.filter(pl.col("deed").is_not_null())
+    call_rows = events.filter(pl.col("operation").is_not_null())
     _update_nesting(call_rows, files)
     _update_edges(events, files)
-    moves = pl.col("deed").is_in(["read", "write"])
+    moves = pl.col("operation").is_in(["read", "write"])
     return call_rows.select(
         pl.col("process", "tid", "id"),
         _functions(call_rows, codes).alias("function"),
@@ -248,10 +248,10 @@ def _record_names(rows: pl.DataFrame, files: Mapping[int, FileState]) -> None:
     values = rows.filter(
         pl.col("is_of_tracer")
         & (pl.col("phase") == METADATA)
-        & pl.col("told").is_not_null()
+        & pl.col("arg_name").is_not_null()
         & pl.col("value").is_not_null()
     )
-    for number, *fields in values.select(INPUT, "name", "told", "value", "pid").iter_rows():
+    for number, *fields in values.select(INPUT, "name", "arg_name", "value", "pid").iter_rows():
         _record_name(files[number], *fields)
 
 
@@ -339,7 +339,7 @@ def _functions(rows: pl.DataFrame, codes: Codes) -> pl.Series:
     def number(*function: Any) -> int:
         return codes.functions.setdefault(function, len(codes.functions))
 
-    return _assign_numbers(rows, ["layer", "deed", "name"], number, "called")
+    return _assign_numbers(rows, ["layer", "operation", "name"], number, "called")
 
 
 def _files(rows: pl.DataFrame, codes: Codes) -> pl.Series:

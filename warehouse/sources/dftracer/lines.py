@@ -43,7 +43,7 @@ OF_ARGS = {
     "offset": "offset",
     "read_chars": "ret_len",
     "written_chars": "str_len",
-    "told": "name",
+    "arg_name": "name",
     "value": "value",
 }
 #: numeric members of all lines, and sizes of reads and writes
@@ -238,7 +238,7 @@ def _are_words(cells: pl.DataFrame) -> bool:
 def _have_valid_names(cells: pl.DataFrame) -> bool:
     """Test whether all names and hashes certainly have a permitted JSON type."""
     naming = cells.filter(pl.col("name").is_in(NAMING))
-    checks = [(cells, "host", _NO_NAME), (cells, "path", _NO_NAME), (naming, "told", _NO_NAME)]
+    checks = [(cells, "host", _NO_NAME), (cells, "path", _NO_NAME), (naming, "arg_name", _NO_NAME)]
     checks += [(cells, "host_hash", _NO_HASH), (cells, "file_hash", _NO_HASH), (naming, "value", _NO_HASH)]
     return not any(rows[name].unique().str.contains(pattern).any() for rows, name, pattern in checks)
 

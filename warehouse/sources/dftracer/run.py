@@ -311,7 +311,7 @@ class _Functions:
     """Lookup tables of functions by code, with module, operation and name."""
 
     module: pl.Series
-    deed: pl.Series
+    operation: pl.Series
     name: pl.Series
     #: whether each function transfers bytes
     moves: pl.Series
@@ -320,12 +320,12 @@ class _Functions:
     def from_codes(cls, codes: Codes) -> _Functions:
         functions = list(codes.functions)
         modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in functions]
-        deeds = pl.Series([deed for _, deed, _ in functions], dtype=pl.String)
+        operations = pl.Series([operation for _, operation, _ in functions], dtype=pl.String)
         return cls(
             pl.Series(modules, dtype=pl.String),
-            deeds,
+            operations,
             pl.Series([name for _, _, name in functions], dtype=pl.String),
-            deeds.is_in(["read", "write"]),
+            operations.is_in(["read", "write"]),
         )
 
 
@@ -454,14 +454,14 @@ class _Tally:
             module=self._modules(added),
             rank=self.processes.rank.gather(added["process"]),
             name=self.functions.name.gather(added["function"]),
-            deed=self.functions.deed.gather(added["function"]),
+            operation=self.functions.operation.gather(added["function"]),
         )
         named = counted.group_by("module", "name").agg(pl.col("count").sum()).sort("module", "name")
         for module, name, count in named.iter_rows():
             kinds = self.kinds.setdefault(module, Counter())
             kinds[name if name in kinds or len(kinds) < _MAX_KINDS else "other"] += count
-        self.unsized_count += int(counted.filter(pl.col("deed").is_in(["read", "write"]))["unsized_count"].sum())
-        self.parts.append(counted.filter(~pl.col("is_nested")).select(*_RECORD, "deed", *_SUMS))
+        self.unsized_count += int(counted.filter(pl.col("operation").is_in(["read", "write"]))["unsized_count"].sum())
+        self.parts.append(counted.filter(~pl.col("is_nested")).select(*_RECORD, "operation", *_SUMS))
         if len(self.parts) > 50:
             self.parts = [_merge_sums(self.parts)]
 
@@ -481,12 +481,14 @@ class _Tally:
         requests = self._common_columns(rows).with_columns(
             rows.select("offset_bytes", "request_bytes"),
             host=self.processes.host.gather(rows["process"]),
-            direction=self.functions.deed.gather(rows["function"]),
+            direction=self.functions.operation.gather(rows["function"]),
         )
         yield from self.numbers.rows(TRACE_REQUESTS, requests, is_async=False)
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        operations = self._common_columns(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
+        operations = self._common_columns(rows).with_columns(
+            operation=self.functions.operation.gather(rows["function"])
+        )
         yield from self.numbers.rows(TRACE_METADATA, operations)
 
     def _common_columns(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -519,7 +521,7 @@ def _merge_sums(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     moved = pl.col("bytes")
     return (
         pl.concat(parts)
-        .group_by(*_RECORD, "deed")
+        .group_by(*_RECORD, "operation")
         .agg(
             pl.col("count").sum(),
             pl.when(moved.null_count() == 0).then(moved.sum()).alias("bytes"),

@@ -43,7 +43,7 @@ MAX_LEVELS = 32
 _ARGUMENT_COLUMNS = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
 _KEPT_COLUMNS = (
-    *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "start_s", "end_s", "stream", "name"),
+    *("layer", "rank", "call", "operation", "pointer", "is_async", "is_nested", "start_s", "end_s", "stream", "name"),
     *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
 )
 
@@ -64,10 +64,10 @@ TYPE_BYTES = {
 }
 
 
-def _form(names: str, deed: str, pointer: str = "none", **places: int) -> list[dict[str, object]]:
+def _form(names: str, operation: str, pointer: str = "none", **places: int) -> list[dict[str, object]]:
     absent = dict.fromkeys(_ARGUMENT_COLUMNS)
     return [
-        {"function": name, "deed": deed, "pointer": pointer, "is_async": False, **absent, **places}
+        {"function": name, "operation": operation, "pointer": pointer, "is_async": False, **absent, **places}
         for name in names.split()
     ]
 
@@ -184,7 +184,9 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
     matched = columns.join(list_forms(), on="function", how="inner", maintain_order="left")
     split = matched.with_columns(given=pl.col("arguments").str.split(" "))
     texts = split.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _ARGUMENT_COLUMNS)
-    copies = (pl.col("deed") == "copy") | ((pl.col("deed") == "control") & pl.col("count").is_in(["0", "1030"]))
+    copies = (pl.col("operation") == "copy") | (
+        (pl.col("operation") == "control") & pl.col("count").is_in(["0", "1030"])
+    )
     counted = texts.with_columns(
         *(pl.col(name).cast(pl.Int64, strict=False) for name in ("count", "size", "offset")),
         name=pl.when(~pl.col("file").is_in(_UNKNOWN)).then("file"),
@@ -203,7 +205,7 @@ def _requested_bytes() -> pl.Expr:
     by_type = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     item_bytes = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
     is_valid = (count >= 0) & (item_bytes >= 0) & (count.cast(pl.Float64) * item_bytes.cast(pl.Float64) <= _MAX_BYTES)
-    return pl.when(pl.col("deed").is_in(["read", "write"]) & is_valid).then(count * item_bytes)
+    return pl.when(pl.col("operation").is_in(["read", "write"]) & is_valid).then(count * item_bytes)
 
 
 def _has_bad_arguments() -> pl.Expr:
@@ -211,7 +213,7 @@ def _has_bad_arguments() -> pl.Expr:
     is_missing = [
         pl.col(f"{part}_at").is_not_null() & pl.col(part).is_null() for part in ("count", "size", "offset", "type")
     ]
-    return pl.col("deed").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *is_missing)
+    return pl.col("operation").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *is_missing)
 
 
 def track_pointers(rows: pl.DataFrame) -> pl.Series:
@@ -247,10 +249,10 @@ def _holders() -> pl.Expr:
     Failed opens count, too, since they cannot be recognized. After a descriptor was copied, a close may leave the file
     open, so the next open may be a second one.
     """
-    step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
+    step = pl.when(pl.col("operation") == "open").then(1).when(pl.col("operation") == "close").then(-1).otherwise(0)
     sum_ = step.cum_sum()
     open_count = sum_ - pl.min_horizontal(sum_.cum_min(), pl.lit(0))
-    is_reopened = (pl.col("deed") == "open") & ((pl.col("deed") == "open").cum_sum() > 1)
+    is_reopened = (pl.col("operation") == "open") & ((pl.col("operation") == "open").cum_sum() > 1)
     copied = (is_reopened & (pl.col("copies") > 0)).cast(pl.Int64).cum_max()
     return (open_count + copied).over("stream")
 
@@ -262,9 +264,9 @@ def _appends() -> pl.Expr:
     by_flags = pl.when(is_number).then((flags & _O_APPEND) != 0).otherwise(pl.col("flags").str.starts_with("a"))
     open_appends = pl.when(pl.col("flags_at").is_null()).then(False).otherwise(by_flags.fill_null(True))
     may_append = (
-        pl.when(pl.col("deed") == "open")
+        pl.when(pl.col("operation") == "open")
         .then(open_appends)
-        .when((pl.col("deed") == "control") & (pl.col("count") == _F_SETFL))
+        .when((pl.col("operation") == "control") & (pl.col("count") == _F_SETFL))
         .then(((flags & _O_APPEND) != 0).fill_null(True))
     )
     return may_append.forward_fill().over("stream").fill_null(False)
@@ -272,26 +274,26 @@ def _appends() -> pl.Expr:
 
 def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `offset_bytes` to the sorted POSIX calls of a stream."""
-    deed, moves = pl.col("deed"), pl.col("pointer").is_in(["descriptor", "stream"])
+    operation, moves = pl.col("operation"), pl.col("pointer").is_in(["descriptor", "stream"])
     route = pl.when(moves).then(pl.col("pointer"))
     # A buffered stream reads ahead and writes late, so its position differs from that of its descriptor.
-    strays = moves & (deed != "open") & (route != route.forward_fill().shift().over("stream"))
-    tracked = rows.with_columns(holders=_holders(), appends=_appends() & (deed == "write"), strays=strays)
+    strays = moves & (operation != "open") & (route != route.forward_fill().shift().over("stream"))
+    tracked = rows.with_columns(holders=_holders(), appends=_appends() & (operation == "write"), strays=strays)
     max_holders = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
     marked = tracked.with_columns(
         doubtful=(max_holders > 1) | pl.col("strays").fill_null(False) | pl.col("name").is_null()
     )
     is_place = (pl.col("whence") == "0") & pl.col("offset").is_between(0, _MAX_BYTES)
-    anchored = (moves & (deed == "open")) | ((deed == "seek") & pl.col("whence").ne_missing("1"))
+    anchored = (moves & (operation == "open")) | ((operation == "seek") & pl.col("whence").ne_missing("1"))
     steps = marked.with_columns(
         is_set=anchored | pl.col("doubtful") | (pl.col("appends") & moves),
         to=pl.when(pl.col("doubtful"))
         .then(None)
-        .when(deed == "open")
+        .when(operation == "open")
         .then(0)
-        .when((deed == "seek") & is_place)
+        .when((operation == "seek") & is_place)
         .then("offset"),
-        by=pl.when(~moves).then(0).when(deed == "seek").then("offset").otherwise("request_bytes"),
+        by=pl.when(~moves).then(0).when(operation == "seek").then("offset").otherwise("request_bytes"),
     )
     implied = pl.when(~pl.col("doubtful") & moves).then("pointer_bytes")
     offset = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
@@ -306,7 +308,7 @@ def _views() -> list[pl.Expr]:
     """Return the start of the handle's view in the file, and the view's unit size; NULL if the view may have gaps."""
     unit = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MAX_BYTES)
-    is_view, is_open = pl.col("deed") == "view", pl.col("deed") == "open"
+    is_view, is_open = pl.col("operation") == "view", pl.col("operation") == "open"
     views = {
         "view_bytes": pl.when(is_view & is_plain).then("offset").when(is_view).then(-1).when(is_open).then(0),
         "unit_bytes": pl.when(is_view & is_plain).then(unit).when(is_view).then(-1).when(is_open).then(1),
@@ -317,8 +319,8 @@ def _views() -> list[pl.Expr]:
 
 def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `offset_bytes` and the file's `path` to the sorted MPI-IO calls of a handle."""
-    deed, moves = pl.col("deed"), pl.col("pointer") == "individual"
-    open_appends = pl.when(deed == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
+    operation, moves = pl.col("operation"), pl.col("pointer") == "individual"
+    open_appends = pl.when(operation == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
     is_known = pl.col("name").is_not_null()
     viewed = rows.with_columns(*_views(), path=pl.when(is_known & (open_appends != "")).then(open_appends))
     is_far = pl.col("offset").cast(pl.Float64).abs() * pl.col("unit_bytes").cast(pl.Float64) > _MAX_BYTES
@@ -327,17 +329,17 @@ def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     at_end = (pl.col("flags").cast(pl.Int64, strict=False) & _MPI_MODE_APPEND) != 0
     steps = viewed.with_columns(
         is_set=~is_known
-        | deed.is_in(["open", "view"])
-        | (deed == "seek") & moves & pl.col("whence").ne_missing("MPI_SEEK_CUR"),
+        | operation.is_in(["open", "view"])
+        | (operation == "seek") & moves & pl.col("whence").ne_missing("MPI_SEEK_CUR"),
         to=pl.when(~is_known)
         .then(None)
-        .when(deed == "open")
+        .when(operation == "open")
         .then(pl.when(~at_end).then(0))
-        .when(deed == "view")
+        .when(operation == "view")
         .then("view_bytes")
-        .when((deed == "seek") & (pl.col("whence") == "MPI_SEEK_SET"))
+        .when((operation == "seek") & (pl.col("whence") == "MPI_SEEK_SET"))
         .then(place),
-        by=pl.when(~moves).then(0).when(deed == "seek").then(distance).otherwise("request_bytes"),
+        by=pl.when(~moves).then(0).when(operation == "seek").then(distance).otherwise("request_bytes"),
     )
     placed = steps.with_columns(track_pointers(steps)).with_columns(
         offset_bytes=pl.when(is_known & (pl.col("pointer") == "explicit")).then(place).when(moves).then("pointer_bytes")
@@ -355,15 +357,15 @@ class Requests:
 
     def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
         """Process all calls of one or more processes, sorted by rank and call; yield rows and rejects."""
-        placed = _add_offsets(_file_calls(calls)).filter(pl.col("deed") != "copy")
+        placed = _add_offsets(_file_calls(calls)).filter(pl.col("operation") != "copy")
         rows = self._add_file_numbers(placed.filter(~pl.col("is_malformed")))
         self._records.append(_aggregate(rows.filter(~pl.col("is_nested"))))
-        moves = pl.col("deed").is_in(["read", "write"])
+        moves = pl.col("operation").is_in(["read", "write"])
         of_call = ("rank", "file_number", "start_s", "end_s", "is_nested", pl.col("layer").alias("module"))
-        request_columns = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
+        request_columns = ("offset_bytes", "request_bytes", "is_async", pl.col("operation").alias("direction"))
         yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *request_columns))
         # calls that set a view or a descriptor's flags count as other operations
-        operation = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other")).alias("operation")
+        operation = pl.col("operation").replace(dict.fromkeys(["view", "control"], "other")).alias("operation")
         yield from self._rows.rows(TRACE_METADATA, rows.filter(~moves).select(*of_call, operation))
         yield from reject_batches(_refuse_malformed(placed.filter("is_malformed")))
 
@@ -393,7 +395,7 @@ def _aggregate(rows: pl.DataFrame) -> pl.DataFrame:
         bytes="request_bytes",
         time_s=(pl.col("end_s") - pl.col("start_s")).clip(lower_bound=0),
     )
-    together = (pl.col("deed") == "open") & (pl.col("type") != "MPI_COMM_SELF")
+    together = (pl.col("operation") == "open") & (pl.col("type") != "MPI_COMM_SELF")
     return calls.group_by("layer", "file_number", "rank", maintain_order=True).agg(
         *traced.record_columns(),
         pl.when(pl.col("layer").first() == "MPIIO").then(together.sum()).alias("collective_open_count"),

@@ -91,28 +91,37 @@ def build_file_batches(numbers: Mapping[str | None, int] | Mapping[str, int]) ->
 def record_columns() -> list[pl.Expr]:
     """Return the expressions that aggregate the calls of one process to one file.
 
-    An input row stands for `count` calls of one operation (`deed`), with their `bytes` (NULL if unknown), `time_s`, the
+    An input row stands for `count` calls of one `operation`, with their `bytes` (NULL if unknown), `time_s`, the
     `start_s` of the first and the `end_s` of the last call. A sum with an unknown part is NULL.
     """
     count, volume, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
     start, end = pl.col("start_s"), pl.col("end_s")
-    is_deed = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    is_operation = {
+        operation: pl.col("operation") == operation
+        for operation in ("open", "close", "read", "write", "seek", "stat", "sync")
+    }
     # synchronization blocks the process, so Darshan counts its time as write time, too
-    writes = is_deed["write"] | is_deed["sync"]
+    writes = is_operation["write"] | is_operation["sync"]
     return [
         *(
-            pl.when(volume.filter(is_deed[deed]).null_count() == 0).then(volume.filter(is_deed[deed]).sum()).alias(name)
-            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
+            pl.when(volume.filter(is_operation[operation]).null_count() == 0)
+            .then(volume.filter(is_operation[operation]).sum())
+            .alias(name)
+            for operation, name in (("read", "read_bytes"), ("write", "written_bytes"))
         ),
-        *(count.filter(is_deed[deed]).sum().alias(f"{deed}_count") for deed in is_deed if deed != "close"),
-        start.filter(is_deed["open"]).min().alias("open_start_s"),
-        end.filter(is_deed["open"]).max().alias("open_end_s"),
-        *(start.filter(is_deed[deed]).min().alias(f"{deed}_start_s") for deed in ("read", "write")),
-        *(end.filter(is_deed[deed]).max().alias(f"{deed}_end_s") for deed in ("read", "write")),
-        end.filter(is_deed["close"]).max().alias("close_end_s"),
-        time.filter(is_deed["read"]).sum().alias("read_time_s"),
+        *(
+            count.filter(is_operation[operation]).sum().alias(f"{operation}_count")
+            for operation in is_operation
+            if operation != "close"
+        ),
+        start.filter(is_operation["open"]).min().alias("open_start_s"),
+        end.filter(is_operation["open"]).max().alias("open_end_s"),
+        *(start.filter(is_operation[operation]).min().alias(f"{operation}_start_s") for operation in ("read", "write")),
+        *(end.filter(is_operation[operation]).max().alias(f"{operation}_end_s") for operation in ("read", "write")),
+        end.filter(is_operation["close"]).max().alias("close_end_s"),
+        time.filter(is_operation["read"]).sum().alias("read_time_s"),
         time.filter(writes).sum().alias("write_time_s"),
-        time.filter(~(is_deed["read"] | writes)).sum().alias("metadata_time_s"),
+        time.filter(~(is_operation["read"] | writes)).sum().alias("metadata_time_s"),
     ]
 
 

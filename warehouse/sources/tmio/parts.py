@@ -24,7 +24,11 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage
 
 Reals = NDArray[np.float64]
-MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
+MODES = (
+    "read_sync",
+    "write_sync",
+    *(f"{direction}_async{end}" for direction in ("read", "write") for end in ("", "_t", "_b")),
+)
 UNSTATED = "unstated"
 IO_TIME = "io_time"
 BOM = b"\xef\xbb\xbf"
