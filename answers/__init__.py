@@ -13,6 +13,7 @@
 - `report/`: A release as static pages.
 - `reviews/`: Manual verification of classes and periods: drawn runs, and scores of the reviews.
 - `signatures/`: The signature of an application, and its changes between releases.
+- `site_check/`: What a site's logs cover, and what to configure or land next.
 - `single/`: Analysis of one input without a warehouse, as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.
 - `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls with times that differ by hours.

@@ -2,6 +2,7 @@
 
 - `advise`: `iosig advise`.
 - `backfill`: `iosig backfill`.
+- `check_site`: `iosig check-site`.
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.

@@ -476,6 +476,7 @@ _MODELS = (
     "iosig.answers.attribution.query:AttributionDocument",
     "iosig.answers.attribution.patterns:PatternsDocument",
     "iosig.answers.attribution.slowdowns:SlowdownsDocument",
+    "iosig.answers.site_check.document:SiteCheckDocument",
     "iosig.answers.top:TopDocument",
 )
 

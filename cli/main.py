@@ -24,6 +24,7 @@ from iosig.warehouse.store.store import Store, default_root
 SUBCOMMANDS = {
     "advise": (".advise", "Recommend a file system and a start delay for an application."),
     "backfill": (".backfill", "Recompute a range of days from landed inputs, in batches."),
+    "check-site": (".check_site", "Check what a site's logs cover, and advise what to configure or land next."),
     "classify": (".classify", "Classify one series or trace, without a warehouse."),
     "compress": (".compress", "Compress a traced run into one small file."),
     "demo": (".demo", "Run three nights on a simulated site, and compare the results with the truth."),

@@ -115,8 +115,8 @@ def opened_tables(tables: Mapping[str, Content]) -> Iterator[duckdb.DuckDBPyConn
     """Open DuckDB on tables and the views of them, as on a release, without publishing."""
     with open_duckdb() as connection:
         for name, content in tables.items():
-            (one,) = content.values()
-            connection.register(name, rows(f"{table(name).layer}.{name}", one).to_arrow())
+            frames_by_day = [rows(f"{table(name).layer}.{name}", text) for text in content.values()]
+            connection.register(name, pl.concat(frames_by_day).to_arrow())
         for view in VIEWS:
             if {*view.tables} <= {*tables}:
                 connection.execute(f"create view {view.name} as {view.select}")
