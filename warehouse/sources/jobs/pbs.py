@@ -14,7 +14,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import reject_batches
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches
 
 #: record types that start a run: started, restarted from a checkpoint
 STARTED = ("S", "T")
@@ -58,7 +58,9 @@ _KEYS = {
     "Resource_List.place": "place",
 }
 _MPP = ("mppwidth", "mppnppn", "mppnodect")
+_NUMBER = r"^([0-9]{1,9})$"
 _NO_PROJECT = "_pbs_project_default"
+_ODD_REMEDY = "The record landed. Check the number of nodes of the run in the scheduler."
 _SNIFFED_LINES = 20
 #: id of a job array, which sums up its jobs: `12[].server`
 _ARRAY = r"\[\]"
@@ -139,14 +141,6 @@ def _host_count(name: str) -> pl.Expr:
     return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
 
 
-def _slot_count(name: str) -> pl.Expr:
-    """Count the slots in a list of hosts such as `cn01/0*8+cn02/0-7`; NULL if the list has other ranges."""
-    slot = pl.element()
-    first, last = (slot.str.extract(r"/([0-9]{1,6})-([0-9]{1,6})$", group).cast(pl.Int64) for group in (1, 2))
-    count = pl.coalesce(slot.str.extract(r"\*([0-9]{1,6})$", 1).cast(pl.Int64), last - first + 1).fill_null(1)
-    return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(pl.col(name).str.split("+").list.eval(count).list.sum())
-
-
 def _vnode_hosts() -> pl.Expr:
     """List the distinct hosts in `exec_vnode`, such as `(cn01:ncpus=8)+(cn02[0]:ncpus=4+cn02[1]:ncpus=4)`."""
     host = pl.element().str.extract(r"^\(?([^:\[()]+)", 1)
@@ -154,29 +148,34 @@ def _vnode_hosts() -> pl.Expr:
 
 
 def _with_nodes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add `node_count` and `node_list`.
+    """Add `node_count`, `node_list`, and `contradiction`: a sentence, if `exec_host` contradicts the count.
 
     On a Cray under ALPS, `exec_host` is a login node, and the request states the width of the job; its nodes are
-    unknown. Elsewhere, `exec_vnode` is the allocation. A list of hosts with fewer slots than the job has chunks is not
-    its allocation either.
+    unknown. Elsewhere, `exec_vnode` is the allocation. Without it, `exec_host` may still be a login node. So the
+    stated number of nodes precedes the number of its hosts, unless these are more.
     """
-    numbers = {name: pl.col(name).str.extract(r"^([0-9]{1,9})$", 1).cast(pl.Int64) for name in (*_MPP, "nodect")}
+    numbers = {name: pl.col(name).str.extract(_NUMBER, 1).cast(pl.Int64) for name in _MPP}
     width, per_node = numbers["mppwidth"], numbers["mppnppn"]
     alps_count = pl.coalesce(numbers["mppnodect"], pl.when(per_node > 0).then((width + per_node - 1) // per_node))
     is_alps = (width > 0).fill_null(False)
-    hosts = pl.when(_vnode_hosts().list.len() > 0).then(_vnode_hosts())
-    is_short = (_slot_count("exec_host") < numbers["nodect"]).fill_null(False)
-    is_elsewhere = is_alps | (is_short & hosts.is_null())
-    count = _first_text(
-        hosts.list.len(),
-        pl.when(~is_elsewhere).then(_host_count("exec_host")),
-        *("unique_node_count", "nodect", _chunk_count("nodes"), _chunk_count("select")),
-    )
-    is_listed = _host_count("exec_host") >= hosts.list.len().fill_null(0)
+    vnode_hosts = pl.when(_vnode_hosts().list.len() > 0).then(_vnode_hosts())
+    host_count = _host_count("exec_host")
+    stated = _first_text("unique_node_count", "nodect", _chunk_count("nodes"), _chunk_count("select"))
+    stated_count = stated.str.extract(_NUMBER, 1).cast(pl.Int64)
+    counted = pl.coalesce(vnode_hosts.list.len().cast(pl.Int64), pl.max_horizontal(stated_count, host_count))
+    is_odd = ~is_alps & vnode_hosts.is_null() & (host_count != stated_count)
+    is_listed = (host_count >= counted).fill_null(True)
     return frame.with_columns(
-        node_count=pl.when(is_alps).then(alps_count.cast(pl.String)).otherwise(count),
-        node_list=pl.when(~is_elsewhere).then(
-            pl.coalesce(pl.when(is_listed.fill_null(True)).then("exec_host"), hosts.list.join("+"))
+        # a stated text that is no number is refused with the record
+        node_count=pl.when(is_alps).then(alps_count.cast(pl.String)).otherwise(_first_text(counted, stated)),
+        node_list=pl.when(~is_alps).then(pl.coalesce(pl.when(is_listed).then("exec_host"), vnode_hosts.list.join("+"))),
+        contradiction=pl.when(is_odd).then(
+            pl.format(
+                "exec_host names {} hosts, but the record states {} nodes; {} are used.",
+                host_count,
+                stated_count,
+                counted,
+            )
         ),
     )
 
@@ -234,12 +233,13 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
 
-    Nodes are counted from `exec_vnode` or `exec_host` (the allocation), else from the request; on a Cray under ALPS,
-    from `mppwidth` and `mppnppn`. The records of a job array as a whole are skipped, since its jobs have their own.
-    Tasks are PBS's `mpiprocs` or Torque's execution slots, never processors. Sharing of nodes is known if the
-    request's `place` states it. Record time stamps are local and used only if a record that
-    ends a run has no `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0
-    becomes COMPLETED, and any other FAILED, since it reveals neither who ended the job nor why.
+    Nodes are counted from `exec_vnode` (the allocation), else from the stated number; on a Cray under ALPS, from
+    `mppwidth` and `mppnppn`. A record whose `exec_host` contradicts the number is also a reject. The records of a job
+    array as a whole are skipped, since its jobs have their own. Tasks are PBS's `mpiprocs` or Torque's execution slots,
+    never processors. Sharing of nodes is known if the request's `place` states it. Record time stamps are local and
+    used only if a record that ends a run has no `end`. `resources_used.walltime` is not used: it excludes suspension
+    and start-up. Exit status 0 becomes COMPLETED, and any other FAILED, since it reveals neither who ended the job nor
+    why.
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):
@@ -249,7 +249,10 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         is_array = pl.col("job_id").str.contains(_ARRAY) | pl.col("array_indices").is_not_null()
         is_run = pl.col("kind").is_in(_KINDS) & ~is_array
         relevant = frame.filter(pl.col("reason").is_not_null() | is_run)
-        yield from settle(_cells(_with_nodes(relevant)), time_zone).batches(JOB_RECORDS)
+        counted = _with_nodes(relevant)
+        yield from settle(_cells(counted), time_zone).batches(JOB_RECORDS)
+        odd = counted.filter(pl.col("contradiction").is_not_null() & pl.col("reason").is_null())
+        yield from reject_batches(build_refused_rows(odd, pl.col("contradiction"), _ODD_REMEDY))
 
 
 SOURCE = Source(

@@ -149,19 +149,16 @@ def test_record_types_without_a_run_are_skipped(tmp_path: Path) -> None:
     assert refused.is_empty()
 
 
-def test_allocated_sizes_take_precedence_over_requested_sizes(tmp_path: Path) -> None:
+def test_allocation_and_stated_sizes_take_precedence_over_exec_host(tmp_path: Path) -> None:
     sizes = {
-        "exec_host=n1/0-7+n2/0-7 Resource_List.nodect=9": (2, None),
+        "exec_host=n1/0-7+n2/0-7": (2, None),
         "exec_host=n[1-4]/0-7 Resource_List.nodect=4": (4, None),
         "unique_node_count=3 Resource_List.nodect=9": (3, None),
         "Resource_List.nodect=4 Resource_List.nodes=9": (4, None),
         "Resource_List.nodes=4:ppn=8+2:ppn=4+cn07:ppn=1": (7, None),
         "Resource_List.nodes=cn01+cn02": (2, None),
         "Resource_List.nodes=12345678901+cn02": (None, None),
-        # one slot cannot hold nine chunks: the list is truncated, or of a login node
-        "exec_host=n1/0+ Resource_List.nodect=9": (9, None),
-        "exec_host=n1/0*4+n1/1*4+n2/0-3 Resource_List.nodect=9": (2, None),
-        "exec_host=login7/24 Resource_List.nodect=32": (32, None),
+        "unique_node_count=2 exec_host=n1/0+n2/0 Resource_List.nodect=9": (2, None),
         "exec_host=n1/0 exec_vnode=(n1:ncpus=1)+(n1:ncpus=1) Resource_List.nodect=2": (1, None),
         "exec_host=login7/24 exec_vnode=(nid1:ncpus=1)+(nid2:ncpus=1+nid3:ncpus=1) Resource_List.nodect=2": (3, None),
         "exec_vnode=(n1[0]:ncpus=4+n1[1]:ncpus=4)+(n2[0]:ncpus=4)": (2, None),
@@ -178,6 +175,34 @@ def test_allocated_sizes_take_precedence_over_requested_sizes(tmp_path: Path) ->
     rows, refused = read_lines(tmp_path, *(f"01/02/2024 10:00:00;S;1.s;{message}" for message in sizes))
     assert refused.is_empty()
     assert rows.select("node_count", "task_count").rows() == list(sizes.values())
+
+
+@pytest.mark.parametrize(
+    ("message", "count", "nodes", "hosts"),
+    [
+        # a truncated list, chunks that may share a node, and a login node
+        ("exec_host=n1/0+ Resource_List.nodect=9", 9, None, 1),
+        ("exec_host=n1/0-7+n2/0-7 Resource_List.nodect=9", 9, None, 2),
+        ("exec_host=login7/24 Resource_List.nodect=32", 32, None, 1),
+        ("exec_host=login7/0*64 Resource_List.select=32:ncpus=2", 32, None, 1),
+        ("exec_host=login7/0*64 Resource_List.nodes=32:ppn=2", 32, None, 1),
+        # Torque with procs=4: nodect is the default of the queue
+        ("exec_host=n1/0+n2/0+n3/0+n4/0 Resource_List.nodect=1", 4, "n1/0+n2/0+n3/0+n4/0", 4),
+    ],
+)
+def test_contradicting_exec_host_is_flagged(tmp_path: Path, message: str, count: int, nodes: str, hosts: int) -> None:
+    rows, refused = read_lines(tmp_path, f"01/02/2024 10:00:00;S;1.s;{message}")
+    assert rows.select("node_count", "node_list").rows() == [(count, nodes)]
+    assert refused["line"].to_list() == [1]
+    assert f"exec_host names {hosts} hosts, but the record states" in refused["reason"][0]
+    assert f"{count} are used" in refused["reason"][0]
+
+
+def test_contradiction_of_a_refused_record_is_no_second_reject(tmp_path: Path) -> None:
+    _, refused = read_lines(
+        tmp_path, "01/02/2024 10:00:00;E;1.s;exec_host=n1/0 Resource_List.nodect=9 Exit_status=ok start=1704186300"
+    )
+    assert refused["reason"].to_list() == ["The exit status ok is not a number."]
 
 
 def test_list_of_nodes_is_of_the_allocation(tmp_path: Path) -> None:
