@@ -279,9 +279,12 @@ def _show_explanation(name: str, explanation: Explanation) -> None:
     source, refusal = explanation.source, explanation.refusal
     say(f"{name}: {f'{source.name}. {source.doc}' if source else 'no known format'}", bold=True)
     if explanation.taken:
-        say("Taken: " + ", ".join(f"{field} ({column})" for field, column in explanation.taken.items()))
+        say(
+            f"Taken ({len(explanation.taken)}): "
+            + ", ".join(f"{field} ({column})" for field, column in explanation.taken.items())
+        )
     if explanation.ignored:
-        say("Ignored: " + ", ".join(explanation.ignored))
+        say(f"Ignored ({len(explanation.ignored)}): " + ", ".join(explanation.ignored))
     if refusal:
         say(f"Refused: {refusal}")
     for table, rows in explanation.rows.items():

@@ -69,8 +69,8 @@ def test_explanation_lands_nothing(cli: Cli, tmp_path: Path) -> None:
     code, out, _ = cli(*ours, "--time-zone", "UTC", log)
     assert code == 0
     assert f"{log}: sacct." in out
-    assert "Taken: jobid (job_id), start (started_at), state (state)" in out
-    assert "Ignored: qos" in out
+    assert "Taken (3): jobid (job_id), start (started_at), state (state)" in out
+    assert "Ignored (1): qos" in out
     assert "The line has 3 fields; the header has 4." in out
     code, out, _ = cli(*ours, "--json", log)
     document = json.loads(out)

@@ -19,13 +19,17 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Re
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
+from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.rejects import build_refused_rows, build_reject_frame, reject_batches
 
 #: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 _HEADER = r"^(obdfilter|llite)\.(\S+)\.stats=\s*$"
-#: other parameters, whose content is skipped
-_PARAMETER = r"^[A-Za-z][\w-]*\.[^\s=]+="
+#: statistics of a target by client, which its own statistics include
+_EXPORT = r"\.exports\."
+#: other parameters, whose content is skipped; a line of statistics that is damaged by a `=` is none
+_PARAMETER = r"^([A-Za-z][^\s=]*)="
+_COUNTED = r"\s[0-9]+ samples\b"
 _STAMP = r"^#? ?([0-9]{10})(?:[.,]([0-9]{1,9}))?\s*$"
 #: time of the reading; Lustre up to 2.9 does not pad the microseconds
 _TIME = r"^snapshot_time:?\s+([0-9]{10})\.([0-9]{1,9}) secs\.([un])secs\s*$"
@@ -41,7 +45,7 @@ _ROUND_US = 1_000_000
 #: further lines of a reading
 _OTHER = (
     r"^\s*$|^#? ?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{5,}|^(?:snapshot|start|elapsed)_time:?\s+[0-9]|"
-    r"^(?:read|write)_bytes\s+0 samples|^\w+\s+[0-9]+ samples "
+    r"^(?:read|write)_bytes\s+0 samples|^\w+\s+[0-9]+ samples |^error: get_param: "
 )
 _OWN = re.compile(r"^(?:read|write)_bytes:?\s", re.ASCII)
 _CLIENT = re.compile(r"(.+)-[0-9a-f]{8,16}")
@@ -49,6 +53,11 @@ _SNIFFED = re.compile(_HEADER, re.MULTILINE)
 _BARE = re.compile(r"^snapshot_time:?\s+[0-9.]+ secs\.[un]secs\s*\n(?:[^\n]*\n)*?(?:read|write)_bytes\s", re.MULTILINE)
 _REMEDY = "Check for a truncated file, or two concurrent writers."
 _ADVICE = "Append readings to a file: while sleep 10; do lctl get_param 'obdfilter.*.stats'; done >> oss1.stats"
+_COLUMNS: Final = {
+    "snapshot_time": "polled_at",
+    "read_bytes": "read_bytes_per_s, read_iops",
+    "write_bytes": "write_bytes_per_s, write_iops",
+}
 _SCHEMA = pl.Schema({LINE: pl.Int64, "text": pl.String})
 _READINGS = pl.Schema(
     {LINE: pl.Int64, "kind": pl.String, "target": pl.String, "at_us": pl.Int64, "stamp_us": pl.Int64}
@@ -108,7 +117,7 @@ def _read_all(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
             # no line of a reading ends in this mark
             is_last = pl.col(LINE) == pl.col(LINE).max()
             lines = lines.with_columns(text=pl.when(is_last).then(pl.col("text") + " (no end)").otherwise("text"))
-        starts = lines["text"].str.contains(_HEADER).arg_true()
+        starts = lines.select(_is_own()).to_series().arg_true()
         end = int(starts[-1]) if starts.len() else 0
         parts, stamp_us = _parse(lines[:end], stamp_us)
         pending = lines[end:]
@@ -138,19 +147,37 @@ def _parse(lines: pl.DataFrame, stamp_us: int | None) -> tuple[tuple[pl.DataFram
     if lines.is_empty():
         return (pl.DataFrame(schema=_READINGS), build_reject_frame([])), stamp_us
     text = pl.col("text")
-    is_start = text.str.contains(_HEADER) | text.str.contains(_PARAMETER)
+    is_start = _is_own() | (text.str.contains(_PARAMETER) & ~text.str.contains(_COUNTED))
     stamped = _microseconds(_STAMP, padded=True).fill_null(strategy="forward").fill_null(pl.lit(stamp_us, pl.Int64))
     is_counter = pl.any_horizontal(text.str.contains(form) for form in _COUNTERS.values())
     is_known = is_start | is_counter | text.str.contains(_STAMP) | text.str.contains(_TIME) | text.str.contains(_OTHER)
     frame = lines.with_columns(
         section=is_start.cast(pl.Int64).cum_sum(),
-        is_own=text.str.contains(_HEADER),
+        is_start=is_start,
+        is_own=_is_own(),
         is_bad=~is_known | (text.str.contains(_OWN.pattern) & ~is_counter & ~text.str.contains(r"\s0 samples")),
         stamp_us=stamped,
     )
+    if is_recording():
+        _note(frame)
     lost = frame.filter((pl.col("section") == 0) & pl.col("is_bad"))
     refused = build_refused_rows(lost, "The line belongs to no target.", _REMEDY, "text")
     return (_collect(frame.filter(pl.col("section") > 0)), refused), frame["stamp_us"][-1]
+
+
+def _is_own() -> pl.Expr:
+    """Test whether a line is the header of a target's or mount's statistics."""
+    return pl.col("text").str.contains(_HEADER) & ~pl.col("text").str.contains(_EXPORT)
+
+
+def _note(lines: pl.DataFrame) -> None:
+    """Note the counters of readings, and other parameters without the names of their targets."""
+    text = pl.col("text")
+    is_of_reading = pl.col("is_own").first().over("section")
+    counters = lines.filter(is_of_reading).select(text.str.extract(r"^([a-z]\w*):?\s", 1)).to_series()
+    name = text.str.extract(_PARAMETER, 1).str.replace(r"^([^.]+)\..+\.([^.]+)$", "${1}.*.${2}")
+    others = lines.filter("is_start", ~pl.col("is_own")).select(name).to_series()
+    note_fields(_COLUMNS, pl.concat([counters, others]).drop_nulls().unique(maintain_order=True))
 
 
 def _collect(lines: pl.DataFrame) -> pl.DataFrame:

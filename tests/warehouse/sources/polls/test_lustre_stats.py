@@ -13,6 +13,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.polls.lustre_stats import SOURCE
 from iosig.warehouse.sources.protocol import Reading, recognize
+from iosig.warehouse.sources.rows.field_use import record_fields
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
 
@@ -147,6 +148,40 @@ def test_lines_before_a_header_are_refused_and_other_parameters_skipped(tmp_path
     rows, refused = read_text(tmp_path, text)
     assert rows.height == 1
     assert refused.select("line", "reason").rows() == [(1, "The line belongs to no target.")]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "version=2.15.5\n",
+        "version=\nlustre: 2.7.0\nkernel: patchless_client\nbuild:  2.7.0\n",
+        "timeout=100\njobid_var=disable\nhealth_check=healthy\n",
+        "obdfilter.scratch-OST0000.brw_stats=\nsnapshot_time:         1723117000.5 secs.nsecs\nread      |     write\n",
+        "osd-ldiskfs.scratch-OST0000.filesfree=12345678\nost.OSS.ost.stats=\nreq_waittime 5 samples [usecs] x\n",
+        "error: get_param: param_path 'ost/x': No such file or directory\n",
+    ],
+)
+def test_other_parameters_are_ignored(tmp_path: Path, others: str) -> None:
+    rounds = [others + reading(second, second * 4096, 0) + others for second in (0, 10)]
+    rows, refused = read_text(tmp_path, "".join(rounds))
+    assert refused.is_empty()
+    assert rows.select(RATES).rows() == [(at(10.1), "scratch-OST0000", 4096.0, 0.0, None)]
+
+
+def test_statistics_by_client_are_ignored_because_those_of_the_target_include_them(tmp_path: Path) -> None:
+    export = OST.replace(".stats", ".exports.10.0.0.1@o2ib.stats")
+    rounds = [reading(second, second * 4096, 0) + reading(second, second * 4096, 0, export) for second in (0, 10)]
+    rows, refused = read_text(tmp_path, "".join(rounds))
+    assert refused.is_empty()
+    assert rows["controller"].to_list() == ["scratch-OST0000"]
+
+
+def test_fields_that_are_not_taken_are_noted_without_targets(tmp_path: Path) -> None:
+    others = "version=2.15.5\n" + "".join(f"obdfilter.scratch-OST000{n}.brw_stats=\nread | write\n" for n in (0, 1))
+    with record_fields() as use:
+        read_text(tmp_path, others + reading(0, 0, 0) + reading(10, 4096, 0))
+    assert list(use.taken) == ["snapshot_time", "read_bytes", "write_bytes"]
+    assert list(use.ignored) == ["statfs", "ping", "version", "obdfilter.*.brw_stats"]
 
 
 def test_contradicting_readings_of_one_instant_are_refused(tmp_path: Path) -> None:
