@@ -305,9 +305,11 @@ def _of_counters() -> list[Sample]:
 
 
 def _packed() -> bytes:
-    phases = [[5, at, at + 1, at + 1, 1.0, 1.0, 1.0, 1.0, 1] for at in (0.0, 2.0, 4.0)]
-    flush = ["write_sync", False, True, *[1] * 10, phases]
-    return b"".join(msgpack.packb(array) for array in (flush, flush, ["io_time", *[1.0] * 18]))
+    def flush(start: float) -> list[object]:
+        phases = [[5, at, at + 1, at + 1, 1.0, 1.0, 1.0, 1.0, 1] for at in (start, start + 2, start + 4)]
+        return ["write_sync", False, True, *[1] * 10, phases]
+
+    return b"".join(msgpack.packb(array) for array in (flush(0.0), flush(6.0), ["io_time", *[1.0] * 18]))
 
 
 def _recorder() -> tuple[bytes, bytes]:

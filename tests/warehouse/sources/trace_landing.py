@@ -86,5 +86,8 @@ def _rank(chance: random.Random, rank: int, count: int) -> list[Call]:
     for index in range(count):
         function, level, arguments = motif[index % 4] if chance.random() < 0.9 else chance.choice(kinds)
         now += chance.choice([0, 1, 10, 4_000_000_000])
-        found.append(Call(function, level, arguments, now, now + chance.choice([0, 7, 250_000_000])))
+        call = Call(function, level, arguments, now, now + chance.choice([0, 7, 250_000_000]))
+        # a process makes a call that takes time only once at a time
+        if call.ceased == now or call not in found:
+            found.append(call)
     return found

@@ -29,10 +29,17 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 from iosig.warehouse.sources.rows import tables, times, traced
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.engine import InputDatabase
-from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, build_refused_rows, reject_frame
+from iosig.warehouse.sources.rows.rejects import (
+    REJECT_SCHEMA,
+    ParsedRows,
+    build_refused_rows,
+    reject_batches,
+    reject_frame,
+)
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
+_REPEATED = "Land each event once. Events of one request need different times, nodes or bytes."
 #: maximum number of event kinds that the counters of the trace's module distinguish
 _MAX_KINDS = 100
 #: names of metadata operations, without `other`
@@ -87,7 +94,9 @@ class _Table:
         self.outermost = number if self.outermost < 0 else min(self.outermost, number)
         paths = rows["path"].drop_nulls().unique(maintain_order=True)
         numbers = [self.files.setdefault(path, len(self.files)) for path in paths.to_list()]
-        file = pl.col("path").replace_strict(paths, pl.Series(numbers, dtype=pl.Int64), return_dtype=pl.Int64)
+        known = pl.Series(numbers, dtype=pl.Int64)
+        # without paths, replace_strict keeps the type of the column
+        file = pl.col("path").replace_strict(paths, known, return_dtype=pl.Int64) if numbers else pl.lit(None, pl.Int64)
         return rows.with_columns(file_number=file).drop("path")
 
 
@@ -143,15 +152,18 @@ class _Counts:
     last_rank: int = -1
     end_s: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
+    #: rows with the latest start
+    latest: pl.DataFrame | None = None
 
 
 def _land_rows(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
     counts = _Counts()
     for piece in pieces:
-        rows, nameless = _place_rows(piece, table)
-        if not nameless.is_empty():
-            table.refused_count += nameless.height
-            yield reject_frame(nameless)
+        distinct, repeats = _drop_repeats(piece, counts)
+        rows, nameless = _place_rows(distinct, table)
+        for refused in (repeats, nameless):
+            table.refused_count += refused.height
+            yield from reject_batches(refused)
         if not rows.is_empty():
             yield from _events(rows, table, counts)
     if not counts.numbers.counts[REQUEST_EVENTS.name]:
@@ -159,6 +171,19 @@ def _land_rows(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]
     yield from traced.build_file_batches(table.files)
     yield _module(table, counts)
     yield _trace(table, counts)
+
+
+def _drop_repeats(piece: pl.DataFrame, counts: _Counts) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Refuse rows that equal an earlier row in all columns; pieces are sorted by start, which such rows share."""
+    columns = piece.drop(RAW, strict=False)
+    rows = columns if counts.latest is None else pl.concat([counts.latest, columns])
+    start = pl.col("start")
+    candidates = rows.filter((start == start.shift()) | (start == start.shift(-1)))
+    repeats = candidates.filter(~pl.struct(pl.exclude(LINE)).is_first_distinct())
+    counts.latest = rows.filter(start == start.last())
+    is_repeat = piece[LINE].is_in(repeats[LINE].implode())
+    refused = build_refused_rows(piece.filter(is_repeat), "The row repeats another one in all columns.", _REPEATED)
+    return piece.filter(~is_repeat), refused
 
 
 def _place_rows(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFrame]:

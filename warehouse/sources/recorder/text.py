@@ -21,6 +21,7 @@ from iosig.warehouse.sources.recorder.files import Files
 #: maximum size of a piece of text [B]
 PIECE_BYTES = 32 << 20
 _NO_CALL = "The line is not in recorder2text's format, or longer than limits.max_line_bytes."
+_REPEAT = "The line repeats a call: at one time, a rank makes a call only once."
 _REMEDY = "Convert the trace again; the line is skipped, so the rank is incomplete."
 _MAX_LEVEL = 255
 
@@ -76,8 +77,10 @@ def parse_rank(rank: int, content: bytes) -> Rank:
     calls = pl.concat(pieces) if pieces else _fields(pl.Series([], dtype=pl.String), 0)
     if calls.is_empty() and first:
         raise InputRefused("No line of its file is a call.", "Convert the trace again with recorder2text.")
+    repeats = _find_repeats(calls)
+    calls = calls.filter(~pl.col("line").is_in(repeats.implode()))
     columns = calls.rename({"line": "call"}).with_columns(pl.col("call") - 1).to_dict()
-    rejected = pl.concat(refused) if refused else None
+    rejected = pl.concat([*refused, _refuse(rank, repeats, _REPEAT)]) if refused else None
     return Rank(build_calls(rank, columns)) if rejected is None else Rank(build_calls(rank, columns), rejected)
 
 
@@ -128,10 +131,20 @@ def _parse_level(text: pl.Expr) -> pl.Expr:
     return pl.when(value.is_between(0, _MAX_LEVEL)).then(value)
 
 
+def _find_repeats(calls: pl.DataFrame) -> pl.Series:
+    """Return the lines of calls that equal an earlier call in all fields and take time."""
+    start = pl.col("start_s")
+    late = calls.filter(start <= start.cum_max().shift())["start_s"]
+    candidates = calls.filter(start.is_in(late.implode()) & (pl.col("end_s") > start))
+    return candidates.filter(~pl.struct(pl.exclude("line")).is_first_distinct())["line"]
+
+
 def _refuse_lines(rank: int, faulty: pl.DataFrame, lines: pl.Series, first: int) -> pl.DataFrame:
-    return faulty.select(
-        "line",
-        reason=pl.lit(f"Rank {rank}: {_NO_CALL}"),
-        remedy=pl.lit(_REMEDY),
-        raw=lines.gather(faulty["line"] - 1 - first),
+    numbers = faulty["line"]
+    return _refuse(rank, numbers, _NO_CALL).with_columns(raw=lines.gather(numbers - 1 - first))
+
+
+def _refuse(rank: int, lines: pl.Series, reason: str) -> pl.DataFrame:
+    return pl.select(line=lines).with_columns(
+        reason=pl.lit(f"Rank {rank}: {reason}"), remedy=pl.lit(_REMEDY), raw=pl.lit(None, pl.String)
     )

@@ -88,6 +88,11 @@ class Part:
     moved_bytes: Reals | None = None
     is_rounded: bool = True
 
+    def fingerprint(self) -> int:
+        """Hash the mode and the requests."""
+        arrays = (self.start_s, self.end_s, self.rate_bytes_per_s, self.moved_bytes)
+        return hash((self.mode, *(None if array is None else array.tobytes() for array in arrays)))
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -99,7 +104,18 @@ class Refusal:
 
 
 def read_parts(path: Path) -> Iterator[Part | Refusal]:
-    """Yield the parts of a trace, flush by flush; an unreadable flush becomes a Refusal."""
+    """Yield the parts of a trace, flush by flush; an unreadable flush, or one that repeats another, is a Refusal."""
+    lines: dict[int, int] = {}
+    for part in _parts(path):
+        if isinstance(part, Part) and part.start_s.size:
+            first_line = lines.setdefault(part.fingerprint(), part.line)
+            if first_line < part.line:
+                yield Refusal(part.line, f"Its requests of {part.mode} repeat those of line {first_line}.")
+                continue
+        yield part
+
+
+def _parts(path: Path) -> Iterator[Part | Refusal]:
     with refusing_damage(), open_decompressed(path) as file:
         start = file.read(1)
         if start in ARRAYS:

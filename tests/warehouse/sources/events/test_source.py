@@ -18,7 +18,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import source
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from iosig.warehouse.sources.rows import text_blocks
+from iosig.warehouse.sources.rows import text_blocks, traced
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
 from tests import request_event_files
@@ -231,6 +231,20 @@ def test_invalid_lines_are_refused_with_line_number(tmp_path: Path) -> None:
         assert row["remedy"]
     (module,) = found["trace_modules"].to_dicts()
     assert (module["outcome"], module["reason"]) == ("partial", "6 events were refused.")
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1 << 18])
+@pytest.mark.parametrize("first", [0, 3])
+def test_repeated_rows_are_refused(
+    tmp_path: Path, batch_rows: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traced, "BATCH_ROWS", batch_rows)
+    tables = of(tmp_path, *GOOD, *GOOD[first:])
+    assert tables["request_events"].equals(of(tmp_path, *GOOD)["request_events"])
+    repeated = range(len(GOOD) + 2, 2 * len(GOOD) - first + 2)
+    assert sorted(tables["rejects"]["line"]) == list(repeated)
+    assert set(tables["rejects"]["reason"]) == {"The row repeats another one in all columns."}
+    assert tables["trace_modules"]["outcome"].to_list() == ["partial"]
 
 
 def test_inner_event_without_node_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
 
 LINE = "0.0330763 0.0330795 MPI_File_write 0 1 ( 0-0 %p 120 MPI_BYTE [33808_0] )\n"
+LATER = LINE.replace("0.0330763 0.0330795", "0.0340763 0.0340795")
 
 
 def rows(content: bytes | str) -> list[tuple[object, ...]]:
@@ -43,6 +44,19 @@ def test_line_is_parsed_as_call(line: str, expected: tuple[object, ...]) -> None
     assert refused(line) == []
 
 
+@pytest.mark.parametrize("piece_bytes", [1, 1 << 20])
+def test_repeated_calls_are_refused(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "PIECE_BYTES", piece_bytes)
+    first, second = LINE, LINE.replace("33808", "33809")
+    instant = "0.5 0.5 fflush 0 0 ( f )\n"
+    content = first + second + first + second + instant * 2
+    found = parse_rank(3, content.encode())
+    # calls that take no measurable time may follow each other
+    assert found.calls["call"].to_list() == [0, 1, 4, 5]
+    assert found.refused["line"].to_list() == [3, 4]
+    assert "repeats a call" in found.refused["reason"][0]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -66,7 +80,7 @@ def test_line_is_parsed_as_call(line: str, expected: tuple[object, ...]) -> None
     ],
 )
 def test_invalid_line_is_refused_with_number_and_others_are_kept(line: str) -> None:
-    content = f"{LINE}{line}\n{LINE}"
+    content = f"{LINE}{line}\n{LATER}"
     assert [row[0] for row in rows(content)] == [0, 2]
     assert refused(content) == [(2, line)]
 
@@ -126,7 +140,7 @@ def test_missing_or_unreadable_rank_makes_trace_partial(tmp_path: Path) -> None:
 
 
 def test_refused_lines_make_trace_partial(tmp_path: Path) -> None:
-    found = tables_of(put(tmp_path, {"0.txt": f"{LINE}junk\n{LINE}"}))
+    found = tables_of(put(tmp_path, {"0.txt": f"{LINE}junk\n{LATER}"}))
     assert found["rejects"].select("line", "raw").rows() == [(2, "junk")]
     assert found["trace_modules"].select("outcome", "reason").rows() == [("partial", "Refused: 1 calls.")]
 
@@ -138,7 +152,7 @@ def test_two_files_of_same_rank_are_refused(tmp_path: Path, names: tuple[str, st
 
 
 def test_calls_are_numbered_by_line() -> None:
-    found = parse_rank(0, f"junk\n{LINE}\n{LINE}".encode())
+    found = parse_rank(0, f"junk\n{LINE}\n{LATER}".encode())
     assert found.calls["call"].to_list() == [1, 3]
     assert found.refused["line"].to_list() == [1, 3]
     assert found.calls.schema["call"] == pl.Int64

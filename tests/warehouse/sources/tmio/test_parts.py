@@ -51,6 +51,16 @@ def test_phases_have_exact_bytes(tmp_path: Path) -> None:
     )
 
 
+def test_requests_of_a_flush_that_repeats_another_are_refused(tmp_path: Path) -> None:
+    flush, other = array("write_sync", phase(3, 0, 1)), array("write_sync", phase(3, 2, 3))
+    empty = array("read_sync")
+    arrays = [flush, empty, other, flush, empty, array("write_async", phase(3, 0, 1))]
+    found = of(tmp_path, b"".join(map(msgpack.packb, arrays)))
+    refused = [part for part in found if isinstance(part, Refusal)]
+    assert [(part.line, part.reason) for part in refused] == [(4, "Its requests of write_sync repeat those of line 1.")]
+    assert len(found) == len(arrays)
+
+
 def test_asynchronous_phases_end_with_their_transfer(tmp_path: Path) -> None:
     (part,) = of(tmp_path, msgpack.packb(array("read_async", phase(3, 0, 1))))
     assert isinstance(part, Part)

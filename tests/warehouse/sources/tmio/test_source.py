@@ -237,6 +237,7 @@ def test_bad_request_is_refused_and_others_are_read(tmp_path: Path, rate: str, s
 
 
 GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
+LATER = json.dumps({"write_sync": mode([1], [2], [3])})
 
 
 @pytest.mark.parametrize(
@@ -259,9 +260,9 @@ GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
 )
 def test_bad_line_is_refused_and_others_are_read(tmp_path: Path, line: str, word: str) -> None:
     for number, content in (
-        (1, f"{line}\n{GOOD}\n{GOOD}\n"),
-        (2, f"{GOOD}\n{line}\n{GOOD}\n"),
-        (3, f"{GOOD}\n{GOOD}\n{line}"),
+        (1, f"{line}\n{GOOD}\n{LATER}\n"),
+        (2, f"{GOOD}\n{line}\n{LATER}\n"),
+        (3, f"{GOOD}\n{LATER}\n{line}"),
     ):
         tables = of(tmp_path, content.encode("latin-1"))
         assert tables["trace_requests"].height == 2
