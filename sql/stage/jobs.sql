@@ -122,6 +122,8 @@ select
     placed.parent_job_id,
     placed.job_kind,
     placed.started_at is not null
+    -- the tasks of an array that never ran, as one record
+    and not contains(placed.job_id, '_[')
     and (placed.job_kind = 'step' or (placed.job_kind in ('allocation', 'array_task') and not placed.has_steps))
         as is_application_run,
     placed.user,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import iosig.warehouse.sources
 from iosig.warehouse.errors import InputRefused, UsageError, meant
+from iosig.warehouse.sources.files.foreign import refuse_foreign
 
 if TYPE_CHECKING:
     import polars as pl
@@ -164,9 +165,16 @@ def recognize(head: Head) -> Source:
             return source
     for source in list_sources():
         refuse_near_miss(source, head)
+    refuse_foreign(head.start, lambda start: any(source.sniff(Head(head.name, start)) for source in list_sources()))
     raise InputRefused(
         "The content fits no known format.", "Name it with --format; `iosig land --format help` lists the formats."
     )
+
+
+def build_near_miss(pattern: str, reason: str, remedy: str) -> Callable[[Head], InputRefused | None]:
+    """Return a `find_near_miss` for content whose start contains a pattern; `^` matches at each line."""
+    form = re.compile(pattern, re.MULTILINE)
+    return lambda head: InputRefused(reason, remedy) if form.search(head.text) else None
 
 
 def refuse_near_miss(source: Source, head: Head) -> None:

@@ -31,7 +31,7 @@ from iosig.warehouse.sources.counters.line_protocol import (
     select_measurements,
 )
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source, build_near_miss
 from iosig.warehouse.sources.rows import tables, text_blocks
 from iosig.warehouse.sources.rows.delimited import RAW
 from iosig.warehouse.sources.rows.faults import validate_rows
@@ -251,4 +251,9 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=3,
+    find_near_miss=build_near_miss(
+        r'^\{(?=.*"fields":)(?=.*"tags":)',
+        "This is Telegraf's output as JSON.",
+        "Set data_format to influx for Telegraf's outputs.file.",
+    ),
 )

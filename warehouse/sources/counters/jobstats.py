@@ -245,7 +245,8 @@ class _Rounds:
                 continue
             is_only = number == self._round == 0
             time_in_name_us = samples.parse_time_in_name(self.path.name, self.zone) if is_only else None
-            if time_us := time_in_name_us or self._newest.get(number):
+            # a name from before an entry's last update is wrong
+            if time_us := max(time_in_name_us or 0, self._newest.get(number, 0)):
                 self._times[number] = time_us
 
     def _samples(self, rows: pl.DataFrame) -> pl.DataFrame:

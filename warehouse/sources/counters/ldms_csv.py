@@ -44,6 +44,8 @@ _BYTES: Final = {
 #: Lustre's names of operations that have no separate column; all other unknown names are not operations
 _OTHERS: Final = frozenset({"get_info", "set_info", "quotactl"})
 _ROW = re.compile(r"([0-9]{9,10}\.[0-9]{1,6}|[0-9]{13})(?:,[^,]*){3,}")
+#: a row begins with the time, and its microseconds once more
+_LDMS_ROW = re.compile(r"[0-9]{10}\.[0-9]{6},[0-9]{1,6},(?:[^,]*,){2}")
 _REMEDY = "Check for a truncated file, or the header of another file."
 _ALONE = re.compile(r"(?P<start>.+?)(?P<roll>\.[0-9]+)?(?P<packed>\.(?:gz|bz2|xz|zst))?")
 
@@ -54,6 +56,17 @@ def sniff(head: Head) -> bool:
         return True
     first = head.lines[0] if head.lines else ""
     return _ROW.fullmatch(first) is not None and head.path is not None and _read_separate_header(head.path) is not None
+
+
+def find_near_miss(head: Head) -> InputRefused | None:
+    """Recognize rows of store_csv without a header, neither in the file nor beside it."""
+    lines = [line for line in head.lines if line.strip()][:_SNIFFED_LINES]
+    if not lines or not all(map(_LDMS_ROW.match, lines)):
+        return None
+    return InputRefused(
+        "These are rows of LDMS' store_csv without their header.",
+        f"Place the header in {head.name}.HEADER, as store_csv names it, or in the file's first line.",
+    )
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -297,4 +310,5 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=3,
+    find_near_miss=find_near_miss,
 )

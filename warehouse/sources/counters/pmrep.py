@@ -61,6 +61,10 @@ _RATES: Final = {
 }  # fmt: skip
 _HEADER = re.compile(r'(?:Host,Interval,)?Time,"[A-Za-z]\w*(?:\.\w+)+')
 _SNIFFED_LINES = 20
+#: bytes 4 to 7 of each file of an archive (PM_LOG_MAGIC), and the abbreviated metrics of pmrep's table
+_ARCHIVE = b"\x50\x05\x26"
+_TABLE = re.compile(r"\s*(?:[a-z]\.)+[a-z_]+(?:\s+(?:[a-z]\.)+[a-z_]+)*\s*")
+_EXPORT = "Export with pmrep -o csv -t 10 -a ARCHIVE gpfs.fsios lustre.llite nfsclient.bytes disk.dev."
 _NAME = re.compile(r"([A-Za-z][\w.]*)(?:-(.*))?")
 _STATED = re.compile(r"#\s+(host|timezone): (\S+)")
 _OFFSET = r"\s*UTC(?P<sign>[+-])(?P<hours>\d{1,2})(?::(?P<minutes>\d{1,2}))?$"
@@ -74,6 +78,14 @@ _MAX_FALLING_RATIO = 0.1
 def sniff(head: Head) -> bool:
     """Recognize pmrep's header in the first lines."""
     return any(_HEADER.match(line.removeprefix("\ufeff")) for line in head.lines[:_SNIFFED_LINES])
+
+
+def find_near_miss(head: Head) -> InputRefused | None:
+    """Name the export of an archive itself, and of pmrep's table, which abbreviates metrics and lacks dates."""
+    if head.start[4:7] == _ARCHIVE:
+        return InputRefused("This is an archive of Performance Co-Pilot.", _EXPORT)
+    first = next((line for line in head.lines if line.strip()), "")
+    return InputRefused("This is pmrep's table, which has no dates.", _EXPORT) if _TABLE.fullmatch(first) else None
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -348,4 +360,5 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=3,
+    find_near_miss=find_near_miss,
 )

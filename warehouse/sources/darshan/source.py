@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
 
 _MAGIC = (6567223).to_bytes(8, "little")
 _START = re.compile(rb"\d\.\d\d\0{4}")
@@ -38,4 +38,9 @@ SOURCE = Source(
     read=read,
     # the first bytes are unambiguous, and a night may have thousands of these logs
     precedence=20,
+    find_near_miss=build_near_miss(
+        r"^# darshan log version: ",
+        "This is printed by darshan-parser or darshan-dxt-parser, not a log.",
+        "Land the log itself.",
+    ),
 )

@@ -14,7 +14,7 @@ import polars as pl
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
@@ -158,4 +158,9 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=10,
+    find_near_miss=build_near_miss(
+        r"^Accounting information about jobs that are:|^Job <[0-9]+>, ",
+        "This is output of bacct, bhist or bjobs, not LSF's accounting file.",
+        "Land the file lsb.acct itself.",
+    ),
 )

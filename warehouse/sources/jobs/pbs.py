@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
@@ -262,4 +262,9 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=10,
+    find_near_miss=build_near_miss(
+        r"^Job Id: \S+\r?$\s+Job_Name = |^Job: \S+\r?$\s+[0-9]{2}/[0-9]{2}/[0-9]{4} ",
+        "This is output of qstat or tracejob, not an accounting file.",
+        "Land the files in server_priv/accounting.",
+    ),
 )

@@ -40,6 +40,8 @@ CELLS = {
 }
 #: field names that never occur in sacct's logs
 _OWN = frozenset({"submit_time", "start_time", "time_limit", "time_left", "time", "st"})
+#: field names that never occur in squeue's output; squeue writes all names in upper case, and sacct does not
+_OF_SACCT = frozenset({"submit", "start", "end", "elapsed", "exitcode", "jobidraw", "allocnodes", "nnodes", "ntasks"})
 _SNIFFED_LINES = 20
 _NEEDED = ("job_id", "state")
 _NO_ANSWER = -1
@@ -52,7 +54,11 @@ _REMEDY = f"Run squeue with --format='{FORMAT}', after `date +%s`."
 def _parse_header(text: str) -> Layout | None:
     """Parse a header of squeue; None for other lines."""
     layout = Layout.parse(text) if "JOBID" in text.upper() else None
-    return layout if layout and "jobid" in layout.fields and _OWN & set(layout.fields) else None
+    if layout is None or "jobid" not in layout.fields:
+        return None
+    names = set(layout.fields)
+    is_own = bool(_OWN & names) or ("state" in names and text == text.upper() and not _OF_SACCT & names)
+    return layout if is_own else None
 
 
 def sniff(head: Head) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 
@@ -48,4 +48,9 @@ SOURCE = Source(
     kind="polls",
     sniff=sniff,
     read=read,
+    find_near_miss=build_near_miss(
+        r"^(?:CREATE TABLE|INSERT INTO)\b.*\bOST_DATA\b",
+        "This is a dump of an LMT database as SQL.",
+        "Restore it, and land the database by its URL.",
+    ),
 )

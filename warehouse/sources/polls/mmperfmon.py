@@ -21,7 +21,7 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_decompressed, read_head, refusing_damage
 from iosig.warehouse.sources.files.tar_stream import TarStream, is_tar
-from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source, build_near_miss
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
@@ -277,4 +277,9 @@ SOURCE = Source(
     sniff=sniff,
     read=read,
     precedence=3,
+    find_near_miss=build_near_miss(
+        r"^Row,Timestamp,\S*gpfs_",
+        "This is output of mmperfmon query as CSV, which lacks the legend of nodes and disks.",
+        "Run mmperfmon query without --csv.",
+    ),
 )

@@ -12,8 +12,11 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.sources.rows.rejects import REJECT_SCHEMA, ParsedRows, as_text, build_refused_rows
 
 MAX_SHOWN_CHARS = 60
-#: texts that programs write for a number that was not measured, in lower case
-MISSING = ("nan", "-nan", "na", "n/a", "<na>", "null", "none", "nil", "-", "\\n")
+#: texts that programs write for a number that was not measured, in lower case: of C libraries, spreadsheets, databases
+MISSING = (
+    *("nan", "+nan", "-nan", "nan(ind)", "-nan(ind)", "nan(snan)", "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind"),
+    *("na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "nil", "undefined", "-", "\\n"),
+)
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
 _SENTENCES = {
     "not_null": ("The {column} is missing.", "Fill the cell at its source."),
