@@ -7,7 +7,7 @@
 - `events/`: Traces of request events, layer by layer.
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.
 - `files/`: Opening of input files: compressed, archived, or readable only by a library that may crash.
-- `jobs/`: Job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, and the Standard Workload Format.
+- `jobs/`: Job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, Flux, and others.
 - `polls/`: Polls of storage controllers: CSV, Parquet, and the formats of LMT and TOKIO.
 - `predictions/`: Predictions of `iosig predict`.
 - `recorder/`: Recorder's traces: raw, as text, or as Parquet.

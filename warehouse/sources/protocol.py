@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Literal
 
 import iosig.warehouse.sources
 from iosig.warehouse.errors import InputRefused, UsageError, meant
-from iosig.warehouse.sources.files.foreign import refuse_foreign
 
 if TYPE_CHECKING:
     import polars as pl
@@ -165,7 +164,6 @@ def recognize(head: Head) -> Source:
             return source
     for source in list_sources():
         refuse_near_miss(source, head)
-    refuse_foreign(head.start, lambda start: any(source.sniff(Head(head.name, start)) for source in list_sources()))
     raise InputRefused(
         "The content fits no known format.", "Name it with --format; `iosig land --format help` lists the formats."
     )

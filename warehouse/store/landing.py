@@ -24,11 +24,13 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.protocol import (
     Batch,
+    Head,
     Reading,
     Source,
     find_folder_source,
     get_input_name,
     get_source,
+    list_sources,
     recognize,
     refuse_near_miss,
 )
@@ -152,12 +154,23 @@ def find_source(path: Path, columns: Mapping[str, str] | None, format_name: str 
     from iosig.warehouse.sources.files.opening import read_head, refuse_doubled
 
     head = read_head(path, columns)
-    source = get_source(format_name) if format_name else recognize(head)
+    source = get_source(format_name) if format_name else _recognize(head)
     if format_name and not source.sniff(head):
         refuse_near_miss(source, head)
     if source.kind == "traces":
         refuse_doubled(path)
     return source
+
+
+def _recognize(head: Head) -> Source:
+    """Recognize the format, or raise InputRefused with the cause, if it is apparent."""
+    from iosig.warehouse.sources.files.foreign import refuse_foreign
+
+    try:
+        return recognize(head)
+    except InputRefused:
+        refuse_foreign(head.start, lambda start: any(source.sniff(Head(head.name, start)) for source in list_sources()))
+        raise
 
 
 def make_refusal(refusal: InputRefused) -> Batch:

@@ -6,8 +6,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,9 +40,10 @@ from tests.warehouse.sources.counters import (
 )
 from tests.warehouse.sources.darshan import test_layout as darshan
 from tests.warehouse.sources.events import test_source as events
-from tests.warehouse.sources.jobs import test_lsf as lsf
+from tests.warehouse.sources.jobs import test_clustercockpit as cockpit, test_flux as flux, test_lsf as lsf
 from tests.warehouse.sources.polls import test_csv as polls, test_lustre_stats as stats, test_mmperfmon as mmperfmon
 from tests.warehouse.sources.reviews import test_source as reviews
+from tests.warehouse.sources.series import test_clustercockpit as rates
 
 #: 2026-03-01T12:00:00Z
 T = 1_772_366_400
@@ -52,7 +53,8 @@ T = 1_772_366_400
 class Sample:
     """A valid input: the names of format and file, the content and the main table.
 
-    `value` occurs once within the content; `document` is the object that a JSON content was written from.
+    `value` occurs once within the content; `document` is the object that a JSON content was written from; `beside`
+    contains the files in the same folder that the format needs.
     """
 
     format: str
@@ -62,6 +64,7 @@ class Sample:
     value: bytes = b""
     document: Any = None
     write: Callable[[Any], str] = json.dumps
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def read(sample: Sample, content: bytes | None = None, name: str = "") -> Outcom
         path = Path(folder) / (name or sample.name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(sample.content if content is None else content)
+        for other, other_content in sample.beside.items():
+            path.with_name(other).write_bytes(other_content)
         os.utime(path, (T, T))
         try:
             batches.extend(get_source(sample.format).read(path, UTC_ZONE))
@@ -234,9 +239,12 @@ def _of_jobs() -> list[Sample]:
     return [
         *(text for text in texts if text.format != "swf"),
         Sample("swf", "log.swf", texts[3].content, "job_records", b"88"),
+        _json_lines("flux", "flux.jsonl", [json.dumps(flux.job(n, username=user)) for n, user in enumerate(users, 1)],
+                    "job_records", b"bob"),
+        _json("clustercockpit", "meta.json", cockpit.meta(user="bob"), "job_records", b"bob"),
         _json("sacct-json", "sacct.json", _sacct_json(), "job_records", b"bob"),
         _json("squeue-json", f"squeue-{T}.json", _squeue_json(), "queue_records", b"bob"),
-    ]
+    ]  # fmt: skip
 
 
 # ---- polls and series
@@ -259,6 +267,11 @@ def _of_polls() -> list[Sample]:
         Sample("mmperfmon", "mmperfmon.out", mmperfmon.good_text(2).encode(), "polls", b"12:03"),
         Sample("lustre-stats", "oss1.stats", "".join(stats.reading(10 * n, 0, 81920 * n) for n in range(4)).encode(),
                "polls", b"163840"),
+        replace(
+            _json("clustercockpit-data", "data.json",
+                  rates.LOAD | {"lustre_read_bw": rates.metric([1.5, 2], [3, None], prefix="M")}, "series", b"f1040"),
+            beside={"meta.json": json.dumps(cockpit.meta()).encode()},
+        ),
         Sample("series", "write-7.csv", _lines("time_s,write_bytes", "0,1", "10,5", "20,77", "30,90"), "series", b"77"),
     ]  # fmt: skip
 

@@ -39,9 +39,11 @@ from tests.warehouse.sources.samples import (
 )
 
 BOM = b"\xef\xbb\xbf"
-LOGS = "sacct squeue pbs swf sge slurm-jobcomp lsf"
+PLAIN_LOGS = "sacct squeue pbs swf sge slurm-jobcomp lsf"
+LOGS = f"{PLAIN_LOGS} flux"
 TABLES = "polls-csv request-events-csv class-reviews"
-JSON = "sacct-json squeue-json prometheus-json extrapolations"
+COCKPIT = "clustercockpit clustercockpit-data"
+JSON = f"sacct-json squeue-json prometheus-json extrapolations {COCKPIT}"
 PARQUET = "polls-parquet glljobstat request-events-parquet"
 HDF5 = "h5lmt tokio"
 NO_TEXT = f"{PARQUET} {HDF5} lmt-database tmio-msgpack recorder-tar darshan"
@@ -96,10 +98,10 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "empty": (
         lambda _: b"",
         {
-            f"{LOGS} predictions": none(),
-            "series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
+            f"{PLAIN_LOGS} predictions": none(),
+            "flux series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
             "recorder-txt recorder-tar": refused("is empty"),
-            "sacct-json squeue-json extrapolations": refused("not valid JSON"),
+            f"sacct-json squeue-json extrapolations {COCKPIT}": refused("not valid JSON"),
             f"{TABLES} request-events-parquet": refused("no column"),
             "polls-parquet glljobstat": refused("Parquet content"),
             HDF5: refused("HDF5 content"),
@@ -126,7 +128,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "lsf": none(2, "not a record of lsb.acct"),
             "predictions": none(2, "not a prediction"),
             "swf": refused("start of the log is unknown"),
-            "sacct-json squeue-json extrapolations tmio-jsonl tmio-msgpack": refused("JSON"),
+            f"sacct-json squeue-json extrapolations tmio-jsonl tmio-msgpack flux {COCKPIT}": refused("JSON"),
             f"{TABLES} request-events-parquet": refused("no column"),
             "polls-parquet glljobstat": refused("Parquet content"),
             HDF5: refused("HDF5 content"),
@@ -148,7 +150,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut in the middle": (
         lambda sample: sample.content[: len(sample.content) // 2],
         {
-            "sacct pbs swf sge slurm-jobcomp lsf": lost(2, 1),
+            "sacct pbs swf sge slurm-jobcomp lsf flux": lost(2, 1),
             "squeue": lost(3, 1, "no end"),
             "polls-csv": lost(4, 1, "3 fields"),
             "class-reviews": lost(3, 1, "fields"),
@@ -219,7 +221,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content * 2,
         {
             f"{LOGS} predictions": changed(3),
-            "sacct-json squeue-json prometheus-json extrapolations": refused("not valid JSON"),
+            JSON: refused("not valid JSON"),
             "polls-csv": changed(4),
             "class-reviews": changed(3),
             "request-events-csv": same(7, "repeats another"),
@@ -288,7 +290,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             "sacct": lost(3, 3, "no header with JobID"),
             "squeue sge mmperfmon prometheus-prom dftracer": same(),
-            "pbs slurm-jobcomp lsf influx-line mmpmon recorder-txt predictions": lost(1),
+            "pbs slurm-jobcomp lsf flux influx-line mmpmon recorder-txt predictions": lost(1),
             "swf": refused("start of the log is unknown"),
             TABLES: refused("no column"),
             "series": same(),
@@ -302,7 +304,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a comment before": (
         lambda sample: b"# exported by a collector\n" + sample.content,
         {
-            f"sacct squeue pbs swf sge lsf {TABLES} series mmperfmon jobstats": same(),
+            f"sacct squeue pbs swf sge lsf flux {TABLES} series mmperfmon jobstats": same(),
             "influx-line mmpmon prometheus-prom": same(),
             "slurm-jobcomp": same(1, "not a record"),
             "lustre-stats": same(1, "belongs to no target"),
@@ -351,10 +353,10 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "byte order mark": (
         lambda sample: BOM + sample.content,
         {
-            f"{LOGS} {TABLES} sacct-json squeue-json prometheus-json lustre-stats series mmperfmon pmrep": same(),
+            f"{LOGS} {TABLES} {JSON} lustre-stats series mmperfmon pmrep": same(),
             "ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl predictions": same(),
-            "extrapolations recorder-txt": same(),
+            "recorder-txt": same(),
         },
     ),
     **{
@@ -377,6 +379,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
                 "sacct-json": json_expected or lost(2, 2, "not valid Unicode|its job is refused"),
                 "squeue-json": json_expected or lost(1, 1, "not valid Unicode"),
                 "prometheus-json": json_expected or lost(2, 1, "not valid Unicode"),
+                "clustercockpit": json_expected or lost(1, 1, "not valid Unicode"),
+                # the names of nodes are not used
+                "clustercockpit-data": json_expected or same(),
                 "extrapolations": refused("not valid JSON"),
                 "mmperfmon": lost(2, 1, "not a row"),
                 "lustre-stats": changed(-1, 1, "does not write"),
@@ -398,10 +403,10 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line end in a value": (
         _within(b"\n"),
         {
-            f"sacct squeue swf sge slurm-jobcomp lsf {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
+            f"sacct squeue swf sge slurm-jobcomp lsf flux {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
             "predictions": lost(1, 2, "not a prediction"),
             "pbs series pmrep": changed(0, 1),
-            "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
+            JSON: refused("Invalid control character"),
             "mmperfmon": lost(2, 2, "not a row"),
             "ldms-lustre2": lost(4, 2, "fields where 11"),
             "lustre-stats": changed(-1, 1, "does not write"),
@@ -425,13 +430,13 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "pmrep": changed(0),
             "jobstats influx-line mmpmon recorder-txt": lost(1, 1, "limits.max_line_bytes"),
             "dftracer": lost(1, 1, "not UTF-8"),
-            "extrapolations": changed(0),
+            f"extrapolations {COCKPIT}": changed(0),
         },
     ),
     "an empty value": (
         lambda sample: sample.content.replace(sample.value, b"", 1),
         {
-            "sacct squeue pbs sge slurm-jobcomp lsf sacct-json squeue-json prometheus-json": changed(0),
+            f"sacct squeue pbs sge slurm-jobcomp lsf flux sacct-json squeue-json prometheus-json {COCKPIT}": changed(0),
             "ldms-csv influx-line jobstats recorder-txt extrapolations predictions": changed(0),
             "swf": lost(1, 1, "17 fields"),
             # a reading that names no job counts in total only
@@ -453,9 +458,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "packed and cut": (
         lambda sample: gzip.compress(sample.content, mtime=0)[:-9],
         {
-            f"{LOGS} polls-csv predictions": refused("damaged after line"),
+            f"{PLAIN_LOGS} polls-csv predictions": refused("damaged after line"),
             "jobstats influx-line ldms-csv mmpmon pmrep": refused("damaged after line"),
-            "sacct-json squeue-json": refused("not valid JSON"),
+            f"sacct-json squeue-json {COCKPIT}": refused("not valid JSON"),
             # rows before the truncation are read and flagged as partial
             "dftracer": same(),
             "*": refused("damaged|cannot be read"),

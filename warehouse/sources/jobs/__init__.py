@@ -1,6 +1,8 @@
-"""Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, and the Standard Workload Format.
+"""Read job logs and queues: Slurm's accounting and queue, PBS, Grid Engine, LSF, Flux, and others.
 
+- `clustercockpit`: `meta.json` of ClusterCockpit's job archives: one job per file.
 - `fields` (`Layout`): Splits lines of Slurm's commands into fields, at any separator.
+- `flux`: Jobs of Flux: a JSON list, one JSON object, or JSON Lines.
 - `host_lists` (`expand`): Lists of hosts as schedulers write them.
 - `lsf`: LSF's `lsb.acct`: one record per line, fields separated by blanks, texts in quotes.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.

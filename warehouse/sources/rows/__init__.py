@@ -6,7 +6,7 @@
 - `engine` (`InputDatabase`): A DuckDB connection for one input, which parses many lines at once and sorts on disk.
 - `faults` (`sift`, `validate_rows`, `Fault`): Row checks, each with a reason and a remedy.
 - `field_use` (`record_fields`, `note_fields`): Fields that readers take and ignore.
-- `json_items` (`items`): Streams the items of a long JSON list.
+- `json_items` (`items`, `members`): Streams the items of a long JSON list, or the members of a JSON object.
 - `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that applies to it.
 - `rejects` (`ParsedRows`, `build_refused_rows`, `rejects`): Refused rows with line, reason and remedy.
 - `tables` (`text_pieces`, `parquet_pieces`): Tables in delimited text or Parquet, read in pieces.

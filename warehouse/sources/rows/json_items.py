@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError
 from pathlib import Path
@@ -119,27 +120,54 @@ def find_last_update(path: Path, member: str, remedy: str) -> object:
     return stated.get("last_update")
 
 
+def members(path: Path, remedy: str) -> Iterator[tuple[str, object]]:
+    """Yield the members of a document that is one object, one at a time.
+
+    Raises InputRefused, after the members before it, for a damaged document, one that is no object, one that states
+    that it is incomplete, and one with a member above the size limit.
+    """
+    stated: dict[str, object] = {}
+    with _refusing_malformed(remedy, counts := [0]), open_decompressed(path) as file:
+        window = _Window(file)
+        for name, value in _named_values(window):
+            counts[0] += 1
+            if name in _STATED:
+                stated[name] = value
+            yield name, value
+        _end(window)
+    if message := _find_failure(stated):
+        raise InputRefused(f"The document states that it is incomplete: {message}", remedy)
+
+
 def _items(path: Path, member: str, remedy: str, stated: dict[str, object]) -> Iterator[object]:
-    count, is_there = 0, False
-    try:
-        with open_decompressed(path) as file:
-            for item in _document(_Window(file), member, stated):
-                is_there = True
-                if item is not _NONE:
-                    count += 1
-                    yield item
-    except RecursionError as error:
-        raise InputRefused(f"The file is not valid JSON: item {count + 1:,} is nested too deeply.", remedy) from error
-    except (*DAMAGE, _MalformedJson) as error:
-        reraise_machine_error(error)
-        after = f" after {count:,} items" if count else ""
-        raise InputRefused(
-            f"The file is not valid JSON{after}: {error}.", f"Check for a truncated file; {remedy}"
-        ) from error
+    is_there = False
+    with _refusing_malformed(remedy, counts := [0]), open_decompressed(path) as file:
+        for item in _document(_Window(file), member, stated):
+            is_there = True
+            if item is not _NONE:
+                counts[0] += 1
+                yield item
     if message := _find_failure(stated):
         raise InputRefused(f"The document states that it is incomplete: {message}", remedy)
     if not is_there:
         raise InputRefused(f"The JSON has no list of {member}.", remedy)
+
+
+@contextmanager
+def _refusing_malformed(remedy: str, counts: list[int]) -> Iterator[None]:
+    """Convert exceptions of a malformed document into InputRefused; counts: the number of items before it."""
+    try:
+        yield
+    except RecursionError as error:
+        raise InputRefused(
+            f"The file is not valid JSON: item {counts[0] + 1:,} is nested too deeply.", remedy
+        ) from error
+    except (*DAMAGE, _MalformedJson) as error:
+        reraise_machine_error(error)
+        after = f" after {counts[0]:,} items" if counts[0] else ""
+        raise InputRefused(
+            f"The file is not valid JSON{after}: {error}.", f"Check for a truncated file; {remedy}"
+        ) from error
 
 
 def _find_failure(stated: Mapping[str, object]) -> str | None:
@@ -168,6 +196,10 @@ _NONE = object()
 
 def _document(window: _Window, member: str, stated: dict[str, object]) -> Iterator[object]:
     yield from _members(window, member, stated)
+    _end(window)
+
+
+def _end(window: _Window) -> None:
     if window.peek() == "{":
         raise _MalformedJson("another document follows its end; write each output to a file of its own")
     if window.peek():
@@ -176,13 +208,7 @@ def _document(window: _Window, member: str, stated: dict[str, object]) -> Iterat
 
 def _members(window: _Window, member: str, stated: dict[str, object]) -> Iterator[object]:
     head, _, within = member.partition(".")
-    window.take("{")
-    peek = "," if window.peek() != "}" else window.take("}")
-    while peek == ",":
-        name = window.value()
-        if not isinstance(name, str):
-            raise _MalformedJson("a member has no name")
-        window.take(":")
+    for name in _names(window):
         if name == head and not within and window.peek() == "[":
             yield _NONE
             yield from _elements(window)
@@ -192,6 +218,23 @@ def _members(window: _Window, member: str, stated: dict[str, object]) -> Iterato
             value = window.value()
             if name in _STATED:
                 stated[name] = value
+
+
+def _named_values(window: _Window) -> Iterator[tuple[str, object]]:
+    for name in _names(window):
+        yield name, window.value()
+
+
+def _names(window: _Window) -> Iterator[str]:
+    """Yield the names of an object's members; the caller consumes each value before the next name."""
+    window.take("{")
+    peek = "," if window.peek() != "}" else window.take("}")
+    while peek == ",":
+        name = window.value()
+        if not isinstance(name, str):
+            raise _MalformedJson("a member has no name")
+        window.take(":")
+        yield name
         peek = window.take(",}")
 
 
