@@ -317,6 +317,15 @@ CHANGES: dict[str, list[Change]] = {
         ("gpfs.fsios", ("gpfs.fs",), changed(0)),
         ("Host,Interval,Time", ("Host,Interval,Tame", "Hast,Interval,Time"), refused("None of the")),
     ],
+    "tacc-stats": [
+        ("520 5 0", _each("520 {} 0", (*_NO_BYTES, "nan", "")), lost(2, 1, "not a non-negative integer")),
+        ("520 5 0", ("520 5", "520 5 0 7"), lost(2, 1, "values; its schema has 5")),
+        (f"{T}.000000 j3", _each("{} j3", ("soon", "-5", "17.0", "99999999999.0")),
+         lost(4, 3, "not in TACC|No time")),
+        ("lustre_llite scratch", ("lustre_osc scratch",), lost(2)),
+        (f"{T}.000000 j3", (f"{T}.000000 -",), lost(2)),
+        ("!lustre_llite", ("!lustre_osc",), refused("No header has")),
+    ],
     "ldms-lustre2": [
         (",7,5,", _each(",7,{},", (*_NO_BYTES, "nan", "")), lost(4, 1, "non-negative integer")),
         (",7,5,", (",7,5,5,",), lost(4, 1, "12 fields where 11")),

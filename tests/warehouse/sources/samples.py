@@ -37,6 +37,7 @@ from tests.warehouse.sources.counters import (
     test_mmpmon as mmpmon,
     test_pmrep as pmrep,
     test_prometheus as prometheus,
+    test_tacc_stats as tacc,
 )
 from tests.warehouse.sources.darshan import test_layout as darshan
 from tests.warehouse.sources.events import test_source as events
@@ -301,6 +302,10 @@ def _of_counters() -> list[Sample]:
         "ldms-lustre2": (
             "lustre2_client",
             lustre2.HEADER + "".join(lustre2.line(0, key, 5, node=f"n{place}") for place, key in enumerate(keys)),
+        ),
+        "tacc-stats": (
+            "1772366400",
+            tacc.HEADER + "".join(tacc.reading(0, key, 5, host=f" n{place}") for place, key in enumerate(keys)),
         ),
         "mmpmon": ("mmpmon", "".join(mmpmon.line(5, node=key) for key in keys)),
         "pmrep": ("pcp.csv", pmrep.HEADER + "".join(pmrep.line(4096, host=key) for key in keys)),

@@ -98,6 +98,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "empty": (
         lambda _: b"",
         {
+            "tacc-stats": refused("No header has"),
             f"{PLAIN_LOGS} predictions": none(),
             "flux series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
             "recorder-txt recorder-tar": refused("is empty"),
@@ -120,6 +121,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "another file": (
         lambda _: b"hello\nworld\n",
         {
+            "tacc-stats": refused("No header has"),
             "sacct": none(2, "no header with JobID"),
             "squeue": none(2, "no header precedes"),
             "pbs": none(2, "not an accounting record"),
@@ -150,6 +152,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut in the middle": (
         lambda sample: sample.content[: len(sample.content) // 2],
         {
+            "tacc-stats": none(1, "no end"),
             "sacct pbs swf sge slurm-jobcomp lsf flux": lost(2, 1),
             "squeue": lost(3, 1, "no end"),
             "polls-csv": lost(4, 1, "3 fields"),
@@ -181,6 +184,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut by nine bytes": (
         lambda sample: sample.content[:-9],
         {
+            "tacc-stats": lost(2, 1, "no end"),
             LOGS: lost(1, 1, "no end"),
             "polls-csv": lost(1, 1, "2 fields"),
             "class-reviews": lost(1, 1, "fields"),
@@ -208,6 +212,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without the last line end": (
         lambda sample: sample.content.removesuffix(b"\n"),
         {
+            "tacc-stats": lost(2, 1, "no end"),
             f"{TABLES} {JSON} {NO_TEXT} lustre-stats series jobstats influx-line ldms-lustre2": same(),
             LOGS: lost(1, 1, "no end"),
             "prometheus-prom": lost(1, 2, "no end|fewer counters"),
@@ -220,6 +225,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "twice": (
         lambda sample: sample.content * 2,
         {
+            "tacc-stats": same(),
             f"{LOGS} predictions": changed(3),
             JSON: refused("not valid JSON"),
             "polls-csv": changed(4),
@@ -238,6 +244,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "junk behind the end": (
         lambda sample: sample.content + b"\x00\xff junk\n",
         {
+            "tacc-stats": same(1, "not in TACC"),
             f"{LOGS} {TABLES} series ldms-csv ldms-lustre2 dftracer": same(1, "not UTF-8"),
             JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
@@ -253,6 +260,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line twice": (
         _with_line(lambda lines, at: [*lines[: at + 1], *lines[at:]]),
         {
+            "tacc-stats": same(),
             f"{LOGS} polls-csv class-reviews predictions": changed(1),
             "request-events-csv recorder-txt": same(1, "repeats"),
             "series mmperfmon jobstats": same(1),
@@ -263,6 +271,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without a line": (
         _with_line(lambda lines, at: [*lines[:at], *lines[at + 1 :]]),
         {
+            "tacc-stats": changed(-4),
             f"{LOGS} predictions class-reviews": lost(1),
             "polls-csv": changed(-1),
             "request-events-csv influx-line ldms-csv mmpmon pmrep dftracer recorder-txt": lost(1),
@@ -278,6 +287,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "the last two lines swapped": (
         lambda sample: b"".join((lines := sample.content.splitlines(keepends=True))[:-2] + lines[:-3:-1]),
         {
+            "tacc-stats": same(),
             f"{LOGS} {TABLES} predictions": same(),
             "series": changed(-1, 1, "not later"),
             "mmperfmon": lost(2, 1, "not greater"),
@@ -288,6 +298,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "without its first line": (
         lambda sample: sample.content.partition(b"\n")[2],
         {
+            "tacc-stats": same(),
             "sacct": lost(3, 3, "no header with JobID"),
             "squeue sge mmperfmon prometheus-prom dftracer": same(),
             "pbs slurm-jobcomp lsf flux influx-line mmpmon recorder-txt predictions": lost(1),
@@ -304,6 +315,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a comment before": (
         lambda sample: b"# exported by a collector\n" + sample.content,
         {
+            "tacc-stats": same(),
             f"sacct squeue pbs swf sge lsf flux {TABLES} series mmperfmon jobstats": same(),
             "influx-line mmpmon prometheus-prom": same(),
             "slurm-jobcomp": same(1, "not a record"),
@@ -318,6 +330,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a foreign first line": (
         lambda sample: b"Last login: today\n" + sample.content,
         {
+            "tacc-stats": same(1, "not in TACC"),
             TABLES: same(1, "1 fields where"),
             "series": same(),
             LOGS: same(1),
@@ -346,6 +359,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "CRLF": (
         lambda sample: sample.content.replace(b"\n", b"\r\n"),
         {
+            "tacc-stats": same(),
             f"{LOGS} {TABLES} {JSON} lustre-stats series mmperfmon pmrep ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl recorder-txt predictions": same(),
         },
@@ -353,6 +367,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "byte order mark": (
         lambda sample: BOM + sample.content,
         {
+            "tacc-stats": same(),
             f"{LOGS} {TABLES} {JSON} lustre-stats series mmperfmon pmrep": same(),
             "ldms-lustre2": same(),
             "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl predictions": same(),
@@ -365,6 +380,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             {
                 f"{LOGS} {TABLES} {JSON} series mmperfmon jobstats influx-line ldms-csv mmpmon": same(),
                 "prometheus-prom dftracer tmio-jsonl recorder-txt predictions lustre-stats ldms-lustre2 pmrep": same(),
+                "tacc-stats": same(),
             },
         )
         for encoding in ("UTF-16", "UTF-32")
@@ -376,6 +392,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
                 f"{LOGS} {TABLES} ldms-csv dftracer": lost(1, 1, "not UTF-8"),
                 "ldms-lustre2": lost(4, 1, "not UTF-8"),
                 "series": changed(-1, 1, "not UTF-8"),
+                "tacc-stats": lost(4, 3, "not in TACC|No time"),
                 "sacct-json": json_expected or lost(2, 2, "not valid Unicode|its job is refused"),
                 "squeue-json": json_expected or lost(1, 1, "not valid Unicode"),
                 "prometheus-json": json_expected or lost(2, 1, "not valid Unicode"),
@@ -403,6 +420,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "a line end in a value": (
         _within(b"\n"),
         {
+            "tacc-stats": lost(4, 3, "not in TACC|No time"),
             f"sacct squeue swf sge slurm-jobcomp lsf flux {TABLES} ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
             "predictions": lost(1, 2, "not a prediction"),
             "pbs series pmrep": changed(0, 1),
@@ -418,6 +436,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "an overlong value": (
         _within(b"x" * (1 << 20)),
         {
+            "tacc-stats": lost(4, 3, "not in TACC|No time"),
             f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.max_line_bytes"),
             "ldms-lustre2": lost(4, 1, "limits.max_line_bytes"),
             "series": changed(-1, 1, "limits.max_line_bytes"),
@@ -436,6 +455,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "an empty value": (
         lambda sample: sample.content.replace(sample.value, b"", 1),
         {
+            "tacc-stats": lost(4, 3, "not in TACC|No time"),
             f"sacct squeue pbs sge slurm-jobcomp lsf flux sacct-json squeue-json prometheus-json {COCKPIT}": changed(0),
             "ldms-csv influx-line jobstats recorder-txt extrapolations predictions": changed(0),
             "swf": lost(1, 1, "17 fields"),

@@ -55,6 +55,7 @@ BOUNDS = {
     "mmpmon": ("counters.mmpmon.BLOCK_BYTES",),
     "pmrep": ("counters.pmrep.BLOCK_BYTES",),
     "prometheus-prom": ("counters.prometheus.BLOCK_BYTES",),
+    "tacc-stats": ("counters.tacc_stats.BLOCK_BYTES",),
     "glljobstat": ("counters.glljobstat._PIECE_ROWS",),
     "dftracer": ("dftracer.lines.BLOCK_BYTES", "dftracer.lines._CHUNK_BYTES"),
     "tmio-jsonl": ("tmio.parts._READ_BYTES", "rows.traced.BATCH_ROWS"),

@@ -4,6 +4,7 @@
 - `exposition` (`Exposition`): Parser of Prometheus' text format.
 - `glljobstat`: glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
 - `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
+- `job_shares` (`JobShares`, `build_share_batches`): Shares of jobs in the counters of their nodes.
 - `jobstats`: Lustre's job statistics as `lctl get_param` prints them, with many targets and snapshots per file.
 - `jobstats_entries` (`Entries`): Parser of job statistics entries, block by block.
 - `jobstats_text` (`parse_events`): Tokenizer for the text of `lctl get_param`: headers, times and entries.
@@ -18,4 +19,5 @@
 - `prometheus_json` (`read`): Responses of Prometheus' HTTP API to `query` and `query_range`.
 - `samples` (`build_sample_batches`, `find_filesystems`, `parse_time_in_name`): Functions that all counter formats
   share.
+- `tacc_stats`: Raw files of TACC Stats: counters of a node's Lustre mounts, with the node's job.
 """
