@@ -10,54 +10,43 @@ JOB_IO = "samples.job_io_sources"
 
 
 def test_samples_are_measured_runs_of_any_filesystem_and_direction(select: Select) -> None:
-    found = select(
-        APPLICATIONS,
-        {
-            JOBS: """
-            job_id  started_at  ended_at  user  application  node_count
-            1       10:00:00    11:00:00  ann   vasp         8
-            1       12:00:00    13:00:00  ann   vasp         8
-            2       09:00:00    14:00:00  ann   vasp         8
-            3       10:00:00    11:00:00  ann   vasp         16
-            4       10:00:00    11:00:00  bob   vasp         8
-            """,
-            JOB_IO: """
-            job_id  started_at  filesystem  direction  outcome
-            1       10:00:00    lake        read       measured
-            1       10:00:00    lake        write      measured
-            1       10:00:00    pond        read       measured
-            2       09:00:00    lake        read       no_polls
-            3       10:00:00    lake        write      measured
-            """,
-        },
-    )
-    expect(
-        found,
+    jobs = """
+        job_id  started_at  ended_at  user  application  node_count
+        1       10:00:00    11:00:00  ann   vasp         8
+        1       12:00:00    13:00:00  ann   vasp         8
+        2       09:00:00    14:00:00  ann   vasp         8
+        3       10:00:00    11:00:00  ann   vasp         16
+        4       10:00:00    11:00:00  bob   vasp         8
         """
+    job_io = """
+        job_id  started_at  filesystem  direction  outcome
+        1       10:00:00    lake        read       measured
+        1       10:00:00    lake        write      measured
+        1       10:00:00    pond        read       measured
+        2       09:00:00    lake        read       no_polls
+        3       10:00:00    lake        write      measured
+        """
+    expected = """
         application_id  user  application  node_count  sample_count  first_run_started_at  last_run_ended_at
         ann/vasp/16     ann   vasp         16          1             10:00:00  11:00:00
         ann/vasp/8      ann   vasp         8           1             09:00:00  14:00:00
         bob/vasp/8      bob   vasp         8           0             10:00:00  11:00:00
-        """,
-    )
+        """
+    expect(select(APPLICATIONS, {JOBS: jobs, JOB_IO: job_io}), expected)
 
 
 def test_only_finished_runs_of_known_applications_are_counted(select: Select) -> None:
-    found = select(
-        APPLICATIONS,
-        {
-            JOBS: """
-            job_id   started_at  ended_at  user  application  node_count  is_application_run
-            good     10:00:00    10:00:00  ann   vasp         8           yes
-            running  09:00:00    .         ann   vasp         8           yes
-            whole    08:00:00    11:00:00  ann   vasp         8           no
-            back     12:00:00    11:00:00  ann   vasp         8           yes
-            nobody   10:00:00    11:00:00  .     vasp         8           yes
-            unnamed  10:00:00    11:00:00  ann   .            8           yes
-            unsized  10:00:00    11:00:00  ann   vasp         .           yes
-            """
-        },
-    )
+    jobs = """
+        job_id   started_at  ended_at  user  application  node_count  is_application_run
+        good     10:00:00    10:00:00  ann   vasp         8           yes
+        running  09:00:00    .         ann   vasp         8           yes
+        whole    08:00:00    11:00:00  ann   vasp         8           no
+        back     12:00:00    11:00:00  ann   vasp         8           yes
+        nobody   10:00:00    11:00:00  .     vasp         8           yes
+        unnamed  10:00:00    11:00:00  ann   .            8           yes
+        unsized  10:00:00    11:00:00  ann   vasp         .           yes
+        """
+    found = select(APPLICATIONS, {JOBS: jobs})
     expect(
         found, "application_id first_run_started_at last_run_ended_at sample_count \n ann/vasp/8 10:00:00 10:00:00 0"
     )

@@ -25,9 +25,7 @@ def test_bytes_of_poll_are_spread_over_its_interval(select: Select) -> None:
         10:00:50  20         0          7
         10:03:30  180        180        0
         """
-    expect(
-        select(POLLED_MINUTES, {"stage.filesystem_rates": ticks}),
-        """
+    expected = """
         direction minute_at measured_bytes
         read      10:00:00  30
         read      10:01:00  60
@@ -38,8 +36,8 @@ def test_bytes_of_poll_are_spread_over_its_interval(select: Select) -> None:
         write     10:02:00  0
         write     10:03:00  0
         write     10:04:00  0
-        """,
-    )
+        """
+    expect(select(POLLED_MINUTES, {"stage.filesystem_rates": ticks}), expected)
 
 
 def test_poll_after_long_gap_covers_at_most_24_hours(select: Select) -> None:
@@ -71,9 +69,7 @@ def test_attribution_is_limited_by_counters_traces_and_earlier_days(select: Sele
             10       4      lake       read      10:03:00  50              50        50         attributed
             """,
     }
-    expect(
-        select(ATTRIBUTED_IO, given),
-        """
+    expected = """
         ended_on job_id minute_at attributed_bytes attributed_low_bytes attributed_high_bytes estimate_source
         9        1      10:01:00  40              40        40         counted
         9        1      10:03:00  50              50        50         counted
@@ -82,8 +78,8 @@ def test_attribution_is_limited_by_counters_traces_and_earlier_days(select: Sele
         9        3      10:02:00  60              30        90         attributed
         10       4      10:01:00  15              10        60         attributed
         10       5      10:01:00  5               2.5       20         attributed
-        """,
-    )
+        """
+    expect(select(ATTRIBUTED_IO, given), expected)
 
 
 def test_series_of_a_run_are_summed_and_old_rows_get_a_source(select: Select) -> None:
@@ -97,15 +93,13 @@ def test_series_of_a_run_are_summed_and_old_rows_get_a_source(select: Select) ->
             3      lake       write     10:01:00  7               0.5       .
             """,
     }
-    expect(
-        select(ATTRIBUTED_IO, given),
-        """
+    expected = """
         job_id attributed_bytes estimate_source
         1      9               traced
         2      6               counted
         3      7               attributed
-        """,
-    )
+        """
+    expect(select(ATTRIBUTED_IO, given), expected)
 
 
 _BYTES = st.floats(0, 1e13, allow_subnormal=False)

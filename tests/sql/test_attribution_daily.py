@@ -40,17 +40,15 @@ def test_each_minute_is_compared_with_its_polls(select: Select) -> None:
             1      sea        read      10:01:00  9               0.5       attributed
             """,
     }
-    expect(
-        attribution_daily(select, given[TICKS], given[EXPLAINED], [DAY]),
-        """
+    expected = """
         polled_on filesystem direction measured_bytes attributed_bytes unattributed_bytes excess_own_bytes \
             excess_attributed_bytes
         9         lake       read      30             0               30                0                    0
         9         lake       write     800            853             0                 1                    52
         9         pond       read      7              0               7                 0                    0
         9         pond       write     0              0               0                 0                    0
-        """,
-    )
+        """
+    expect(attribution_daily(select, given[TICKS], given[EXPLAINED], [DAY]), expected)
 
 
 def test_minute_belongs_to_day_of_its_right_edge(select: Select) -> None:
@@ -70,14 +68,12 @@ def test_minute_belongs_to_day_of_its_right_edge(select: Select) -> None:
             """,
     }
     tomorrow = DAYS[DAY.day]
-    expect(
-        attribution_daily(select, given[TICKS], given[EXPLAINED], [tomorrow]),
-        """
+    expected = """
         polled_on direction measured_bytes attributed_bytes unattributed_bytes
         10        read      14             13              1
         10        write     14             0               14
-        """,
-    )
+        """
+    expect(attribution_daily(select, given[TICKS], given[EXPLAINED], [tomorrow]), expected)
     assert attribution_daily(select, given[TICKS], given[EXPLAINED], DAYS).height == 4
 
 

@@ -39,16 +39,14 @@ def test_bytes_belong_to_filesystem_of_their_files(select: Select) -> None:
         SIGNALS: "trace_id module direction basis is_counted peak_bytes_per_s \n t POSIX read requests yes 1000",
         ALIASES: "name filesystem \n /scratch snx11025",
     }
-    expect(
-        select(CLIENT_IO, given),
-        """
+    expected = """
         cluster  job_id  started_at  filesystem  direction  trace_id  volume_bytes  mean_bytes_per_s  peak_bytes_per_s
         edison   7       10:00:00    /home       read       t         5             0.5               .
         edison   7       10:00:00    /home       write      t         57            5.7               .
         edison   7       10:00:00    snx11025    read       t         200           20                .
         edison   7       10:00:00    snx11025    write      t         0             0                 .
-        """,
-    )
+        """
+    expect(select(CLIENT_IO, given), expected)
 
 
 def test_totals_have_no_filesystem_and_peak_of_signal(select: Select) -> None:
@@ -61,16 +59,14 @@ def test_totals_have_no_filesystem_and_peak_of_signal(select: Select) -> None:
         u         MPIIO   read       interval  yes         1
         """,
     }
-    expect(
-        select(CLIENT_IO, given),
-        """
+    expected = """
         cluster  job_id  started_at  filesystem  direction  volume_bytes  mean_bytes_per_s  peak_bytes_per_s
         default  99      .           .           read       40            10                25
         default  99      .           .           write      0             0                 .
         default  u       .           .           read       1             .                 .
         default  u       .           .           write      2             .                 .
-        """,
-    )
+        """
+    expect(select(CLIENT_IO, given), expected)
 
 
 def test_idle_run_has_zero_bytes_and_unreadable_run_has_no_rows(select: Select) -> None:

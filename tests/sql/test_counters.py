@@ -37,15 +37,13 @@ def test_job_totals_are_sums_over_targets(select: Select) -> None:
             """,
         KEYS: "job_key key_kind scheduler_id \n 7 job 7 \n 8 unknown .",
     }
-    expect(
-        select(COUNTER_JOB_TOTALS, given),
-        """
+    expected = """
         job_key key_kind scheduler_id interval_started_at  interval_ended_at unknown_delta_count read_bytes \
             written_bytes open_count
         7       job      7            09:00:00 10:00:30 2                  3          0             7
         8       unknown  .            10:00:00 10:00:10 0                  5          6             0
-        """,
-    )
+        """
+    expect(select(COUNTER_JOB_TOTALS, given), expected)
 
 
 # ---- days
@@ -69,17 +67,15 @@ def test_day_has_counts_of_scrapes_and_bytes_of_jobs(select: Select) -> None:
         GAPS: "target is_job_scrape interval_ended_at \n a yes 00:00:15 \n a no 00:00:15",
         JOBS: "job_key \n 1 \n 2",
     }
-    expect(
-        select(COUNTERS_DAILY, given, days=[DAY]),
-        """
+    expected = """
         scraped_on interval_s grid_phase_s target_count scrape_count expected_scrape_count job_key_count sample_count \
             redundant_sample_count duplicate_sample_count conflicting_sample_count unknown_delta_count gap_count \
             silent_target_count overcounted_target_count read_bytes written_bytes coverage_started_at coverage_ended_at
         9          10         5            2            4            17280                 2             11           \
             2                  2                      3                        1                  1         \
             1                   0                     7          5             00:00:05        00:00:25
-        """,
-    )
+        """
+    expect(select(COUNTERS_DAILY, given, days=[DAY]), expected)
 
 
 def test_day_without_deltas_has_zero_counts(select: Select) -> None:
@@ -157,16 +153,14 @@ def test_totals_become_polls_between_scrapes(select: Select) -> None:
             mdt       m      .       00:00:15 5          10            .          1           .
             """,
     }
-    expect(
-        select(COUNTER_POLLS, given),
-        """
+    expected = """
         polled_at controller interval_s read_bytes_per_s write_bytes_per_s read_iops write_iops flag
         00:00:15  a          10         10               20                1         0          .
         00:00:15  m          10         .                1                 .         0.1        .
         00:00:25  a          10         0                0                 0         0          .
         00:00:45  a          20         .                .                 .         .          reset
-        """,
-    )
+        """
+    expect(select(COUNTER_POLLS, given), expected)
 
 
 @pytest.mark.parametrize(

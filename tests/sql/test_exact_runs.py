@@ -27,14 +27,12 @@ def test_deltas_of_all_targets_belong_to_the_run_even_if_late(select: Select) ->
         lake       ost       o0     .       10:00:00 10:00:10 99            .
         """
     found = select(RUN_COUNTER_DELTAS, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises})
-    expect(
-        found,
-        """
+    expected = """
         job_id filesystem interval_started_at  interval_ended_at written_bytes is_sure is_alone
         7      lake       10:00:00 10:00:10 12            no      yes
         7      lake       10:10:50 10:11:00 7             yes     yes
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_delta_across_steps_belongs_to_first_and_is_flagged(select: Select) -> None:
@@ -52,9 +50,7 @@ def test_delta_across_steps_belongs_to_first_and_is_flagged(select: Select) -> N
         lake       7       10:01:30 10:01:50 8
         """
     found = select(RUN_COUNTER_DELTAS, {JOBS: jobs, KEYS: ONE_KEY, RISES: rises})
-    expect(
-        found,
-        """
+    expected = """
         job_id interval_ended_at written_bytes is_alone is_owner
         7.0    10:00:50 5             yes      yes
         7.0    10:01:10 6             no       yes
@@ -62,8 +58,8 @@ def test_delta_across_steps_belongs_to_first_and_is_flagged(select: Select) -> N
         7.1    10:01:30 7             yes      yes
         7.1    10:01:50 8             no       yes
         7.2    10:01:50 0             no       no
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 TWO_MACHINES = """
@@ -193,11 +189,9 @@ def test_volumes_include_late_deltas_and_peaks_are_of_steps(select: Select) -> N
             7      10:00:00   lake       20            0
             """,
     }
-    expect(
-        select(EXACT_IO, given),
-        """
+    expected = """
         direction volume_bytes mean_bytes_per_s peak_bytes_per_s missing_ratio
         read      0            0                0                0.5
         write     60           3                3                0
-        """,
-    )
+        """
+    expect(select(EXACT_IO, given), expected)

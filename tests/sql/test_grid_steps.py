@@ -30,20 +30,15 @@ def runs(first: int, last: int, step_us: int = 2 * S, phase_us: int = 0, control
 
 
 def test_polls_on_the_grid_are_its_steps_and_gaps_are_null(select: Select) -> None:
-    found = select(
-        GRID_STEPS,
-        {
-            RUNS: runs(TEN, TEN + 3, controllers=4),
-            TICKS: """
-            polled_at   controller_count  read_bytes  written_bytes
-            09:59:58    4                 1000        1000
-            10:00:00    4                 10          20
-            10:00:02    3                 5           .
-            10:00:06    4                 0           7
-            10:00:08    4                 1000        1000
-            """,
-        },
-    )
+    ticks = """
+        polled_at   controller_count  read_bytes  written_bytes
+        09:59:58    4                 1000        1000
+        10:00:00    4                 10          20
+        10:00:02    3                 5           .
+        10:00:06    4                 0           7
+        10:00:08    4                 1000        1000
+        """
+    found = select(GRID_STEPS, {RUNS: runs(TEN, TEN + 3, controllers=4), TICKS: ticks})
     expect(
         found,
         f"""

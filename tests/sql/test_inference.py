@@ -43,9 +43,7 @@ def test_period_is_measured_or_traced_or_inferred(select: Select) -> None:
             """,
     }
     found = select(PERIODS, given, days=[given_day()], has_undated=False)
-    expect(
-        found,
-        """
+    expected = """
         subject_kind subject_id basis    method     outcome
         job          1          counted  null_tested periodic
         job          2          traced   dft         aperiodic
@@ -57,8 +55,8 @@ def test_period_is_measured_or_traced_or_inferred(select: Select) -> None:
         trace        t          traced   dft         aperiodic
         trace        t          traced   null_tested aperiodic
         trace        u          traced   null_tested no_data
-        """,
-    )
+        """
+    expect(found, expected)
     undated = select(PERIODS, {"transforms.measured_periods": given["transforms.measured_periods"]}, days=[])
     expect(undated, "subject_kind subject_id \n application wave")
 
@@ -89,17 +87,15 @@ def test_class_is_measured_or_traced_or_inferred(select: Select) -> None:
             c       3      12:00:00   lake       read      u
             """,
     }
-    expect(
-        select(CLASSES, given),
-        """
+    expected = """
         subject_kind cluster subject_id filesystem basis    label
         job          c       1          lake       counted  START
         job          c       2          lake       traced   END
         job          c       3          lake       inferred .
         trace        .       t          .          traced   END
         trace        .       u          .          traced   .
-        """,
-    )
+        """
+    expect(select(CLASSES, given), expected)
 
 
 def compared(select: Select, measured: str, inferred: str, **more: str) -> list[str | None]:
@@ -161,11 +157,9 @@ def test_classes_are_compared_for_reliable_signatures_only(select: Select) -> No
         ),
         "transforms.inferred_classes": "\n".join([columns, *inferred]),
     }
-    expect(
-        select(INFERENCE_CHECKS, given),
-        """
+    expected = """
         job_id basis   expected_correlation measured_label inferred_label is_same_class period_agreement
         1      counted 0.8   START          START          yes           .
         2      traced  0.8   END            START          no            .
-        """,
-    )
+        """
+    expect(select(INFERENCE_CHECKS, given), expected)

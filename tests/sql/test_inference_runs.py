@@ -38,9 +38,7 @@ def test_run_has_properties_of_job_and_signature(select: Select) -> None:
             8      10:02:00  4
             """,
     }
-    expect(
-        select(INFERENCE_RUNS, given),
-        """
+    expected = """
         job_id application_id duration_s node_count expected_correlation alone_s signature_bytes attributed_bytes \
             refusal \
             outcome
@@ -56,8 +54,8 @@ def test_run_has_properties_of_job_and_signature(select: Select) -> None:
             unreliable_signature
         7      wave           .          .          0.8   100     7               0               . no_io
         8      wave           90         4          0.8   100     7               .               . no_io
-        """,
-    )
+        """
+    expect(select(INFERENCE_RUNS, given), expected)
 
 
 def test_correlation_threshold_is_a_parameter(select: Select) -> None:
@@ -158,15 +156,13 @@ def test_operations_have_a_signature_and_period_of_their_own(select: Select) -> 
             """,
         ATTRIBUTED: "job_id minute_at attributed_bytes \n 1 10:01:00 3",
     }
-    expect(
-        select(INFERENCE_RUNS, given),
-        """
+    expected = """
         job_id metric     alone_s expected_correlation signature_bytes attributed_bytes period_s
         1      bytes      100     0.8                  7               3                10
         1      operations 90      0.9                  7               3                20
         2      bytes      100     0.8                  7               0                10
-        """,
-    )
+        """
+    expect(select(INFERENCE_RUNS, given), expected)
 
 
 def test_bursts_of_operations_belong_to_runs_with_operations(select: Select) -> None:
@@ -185,11 +181,9 @@ def test_bursts_of_operations_belong_to_runs_with_operations(select: Select) -> 
             other          operations elastic .            9
             """,
     }
-    expect(
-        select(INFERENCE_BURSTS, given),
-        """
+    expected = """
         application_id metric     method  volume_bytes volume_operations
         wave           bytes      elastic 5            .
         wave           operations iosi    .            9
-        """,
-    )
+        """
+    expect(select(INFERENCE_BURSTS, given), expected)

@@ -37,9 +37,7 @@ def test_counters_precede_traces_and_traces_precede_attribution(select: Select) 
         3      10:00:00   lake       write     10:02:00  4               2         6          attributed
         8      10:00:00   lake       write     10:02:00  4               2         6          attributed
         """
-    expect(
-        select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}),
-        """
+    expected = """
         job_id direction estimated_bytes estimated_low_bytes estimated_high_bytes estimate_source outcome own_bytes \
             filesystem_bytes
         1      write     5               5                   5                    counted         measured       5 9
@@ -51,8 +49,8 @@ def test_counters_precede_traces_and_traces_precede_attribution(select: Select) 
         6      write     7               .                   .                    counted         several_runs   7 .
         7      write     .               .                   .                    none            unknown_sizes  . 9
         8      write     4               2                   6                    attributed      attributed     . 9
-        """,
-    )
+        """
+    expect(select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}), expected)
 
 
 def test_bytes_without_filesystem_are_in_a_separate_row(select: Select) -> None:
@@ -82,9 +80,7 @@ def test_bytes_without_filesystem_are_in_a_separate_row(select: Select) -> None:
         4      10:00:00   lake       read      10:01:00  2               attributed
         5      10:00:00   lake       write     10:01:00  2               attributed
         """
-    expect(
-        select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}),
-        """
+    expected = """
         job_id filesystem direction estimated_bytes estimate_source outcome
         1      lake       read      3               attributed      attributed
         1      lake       write     .               none            in_other_row
@@ -97,8 +93,8 @@ def test_bytes_without_filesystem_are_in_a_separate_row(select: Select) -> None:
         4      lake       write     .               none            in_other_row
         5      lake       write     2               attributed      attributed
         5      pond       write     7               counted         measured
-        """,
-    )
+        """
+    expect(select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}), expected)
 
 
 def test_estimate_above_filesystem_bytes_is_flagged(select: Select) -> None:
@@ -112,16 +108,14 @@ def test_estimate_above_filesystem_bytes_is_flagged(select: Select) -> None:
         3      10:00:00   lake       write     client   b        .                9         .
         4      10:00:00   lake       write     server   .        9                .         .
         """
-    expect(
-        select(JOB_IO, {SOURCES: sources}),
-        """
+    expected = """
         job_id estimated_bytes is_above_filesystem metadata_operation_count
         1      9.5             yes                 .
         2      8               no                  7
         3      9               .                   .
         4      .               .                   .
-        """,
-    )
+        """
+    expect(select(JOB_IO, {SOURCES: sources}), expected)
 
 
 def test_trace_that_ends_on_another_day_is_in_row_of_its_run(select: Select) -> None:
@@ -131,11 +125,9 @@ def test_trace_that_ends_on_another_day_is_in_row_of_its_run(select: Select) -> 
         9        2      10:00:00   lake       write     client b        .                6
         10       1      10:00:00   lake       write     server .        9                .
         """
-    expect(
-        select(JOB_IO, {SOURCES: sources}),
-        """
+    expected = """
         ended_on job_id estimated_bytes filesystem_bytes
         9        2      6               .
         10       1      5               9
-        """,
-    )
+        """
+    expect(select(JOB_IO, {SOURCES: sources}), expected)

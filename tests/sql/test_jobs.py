@@ -11,106 +11,73 @@ RECORDS = "landed.job_records"
 
 
 def test_ended_record_replaces_running_record(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            part_order  job_id  started_at  ended_at  state
-            0           7       10:00:00    .         RUNNING
-            1           7       10:00:00    11:00:00  COMPLETED
-            """
-        },
-    )
-    expect(found, "job_id ended_at state duration_s ended_on \n 7 11:00:00 COMPLETED 3600 9")
+    records = """
+        part_order  job_id  started_at  ended_at  state
+        0           7       10:00:00    .         RUNNING
+        1           7       10:00:00    11:00:00  COMPLETED
+        """
+    expect(select(JOBS, {RECORDS: records}), "job_id ended_at state duration_s ended_on \n 7 11:00:00 COMPLETED 3600 9")
 
 
 def test_ended_record_is_kept_after_landing_an_older_export(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            part_order  job_id  started_at  ended_at  state
-            0           7       10:00:00    11:00:00  COMPLETED
-            1           7       10:00:00    .         RUNNING
-            """
-        },
-    )
-    expect(found, "job_id ended_at state \n 7 11:00:00 COMPLETED")
+    records = """
+        part_order  job_id  started_at  ended_at  state
+        0           7       10:00:00    11:00:00  COMPLETED
+        1           7       10:00:00    .         RUNNING
+        """
+    expect(select(JOBS, {RECORDS: records}), "job_id ended_at state \n 7 11:00:00 COMPLETED")
 
 
 def test_last_landed_record_wins_and_last_line_within_a_file(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            part_order  line  job_id  started_at  ended_at  node_count
-            0           9     7       10:00:00    11:00:00  1
-            1           2     7       10:00:00    11:00:00  2
-            1           5     7       10:00:00    10:30:00  3
-            1           4     7       10:00:00    11:00:00  4
-            """
-        },
-    )
-    expect(found, "job_id ended_at node_count line \n 7 10:30:00 3 5")
+    records = """
+        part_order  line  job_id  started_at  ended_at  node_count
+        0           9     7       10:00:00    11:00:00  1
+        1           2     7       10:00:00    11:00:00  2
+        1           5     7       10:00:00    10:30:00  3
+        1           4     7       10:00:00    11:00:00  4
+        """
+    expect(select(JOBS, {RECORDS: records}), "job_id ended_at node_count line \n 7 10:30:00 3 5")
 
 
 def test_requeued_job_has_a_run_for_each_start(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            job_id  started_at  ended_at  state
-            7       12:00:00    13:00:00  COMPLETED
-            7       10:00:00    10:20:00  REQUEUED
-            """
-        },
-    )
-    expect(
-        found,
+    records = """
+        job_id  started_at  ended_at  state
+        7       12:00:00    13:00:00  COMPLETED
+        7       10:00:00    10:20:00  REQUEUED
         """
+    expected = """
         job_id  started_at  state      is_application_run
         7       10:00:00    REQUEUED   yes
         7       12:00:00    COMPLETED  yes
-        """,
-    )
+        """
+    expect(select(JOBS, {RECORDS: records}), expected)
 
 
 def test_pending_record_is_superseded_only_on_same_cluster(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            cluster  job_id  started_at  ended_at  state
-            here     7       .           .         PENDING
-            here     7       10:00:00    11:00:00  COMPLETED
-            there    7       .           .         PENDING
-            here     8       .           11:00:00  CANCELLED
-            """
-        },
-    )
-    expect(
-        found.sort("cluster", "job_id"),
+    records = """
+        cluster  job_id  started_at  ended_at  state
+        here     7       .           .         PENDING
+        here     7       10:00:00    11:00:00  COMPLETED
+        there    7       .           .         PENDING
+        here     8       .           11:00:00  CANCELLED
         """
+    found = select(JOBS, {RECORDS: records})
+    expected = """
         cluster  job_id  state      started_at  ended_on  is_application_run  duration_s
         here     7       COMPLETED  10:00:00    9         yes                 3600
         here     8       CANCELLED  .           9         no                  .
         there    7       PENDING    .           .         no                  .
-        """,
-    )
+        """
+    expect(found.sort("cluster", "job_id"), expected)
 
 
 def test_unnamed_cluster_is_the_default_cluster(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            cluster  part_order  job_id  started_at  ended_at
-            .        0           7       10:00:00    .
-            default  1           7       10:00:00    11:00:00
-            """
-        },
-    )
-    expect(found, "cluster job_id ended_at \n default 7 11:00:00")
+    records = """
+        cluster  part_order  job_id  started_at  ended_at
+        .        0           7       10:00:00    .
+        default  1           7       10:00:00    11:00:00
+        """
+    expect(select(JOBS, {RECORDS: records}), "cluster job_id ended_at \n default 7 11:00:00")
 
 
 def test_job_kind_and_parent_are_parsed_from_job_id(select: Select) -> None:
@@ -139,53 +106,43 @@ def test_job_kind_and_parent_are_parsed_from_job_id(select: Select) -> None:
 
 
 def test_numbered_steps_are_the_runs_of_a_job(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            job_id       started_at  ended_at
-            1            10:00:00    11:00:00
-            1.batch      10:00:00    11:00:00
-            1.0          10:00:01    10:30:00
-            1.1          10:30:00    10:59:00
-            2            10:00:00    11:00:00
-            2.batch      10:00:00    11:00:00
-            2.extern     10:00:00    11:00:00
-            3+0          10:00:00    11:00:00
-            3+1          10:00:00    11:00:00
-            3+1.0        10:00:00    11:00:00
-            4_1          10:00:00    11:00:00
-            4_[2-9%3]    10:00:00    10:00:00
-            """
-        },
-    )
+    records = """
+        job_id       started_at  ended_at
+        1            10:00:00    11:00:00
+        1.batch      10:00:00    11:00:00
+        1.0          10:00:01    10:30:00
+        1.1          10:30:00    10:59:00
+        2            10:00:00    11:00:00
+        2.batch      10:00:00    11:00:00
+        2.extern     10:00:00    11:00:00
+        3+0          10:00:00    11:00:00
+        3+1          10:00:00    11:00:00
+        3+1.0        10:00:00    11:00:00
+        4_1          10:00:00    11:00:00
+        4_[2-9%3]    10:00:00    10:00:00
+        """
+    found = select(JOBS, {RECORDS: records})
     runs = found.filter("is_application_run")["job_id"].sort().to_list()
     assert runs == ["1.0", "1.1", "2", "3+0", "3+1.0", "4_1"]
 
 
 def test_step_inherits_missing_properties_of_its_job(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            job_id  started_at  ended_at  user  account  partition  comment   submitted_at  job_name  node_count
-            1       10:00:00    11:00:00  ann   physics  long       fs=lake   09:00:00      script    8
-            1.0     10:00:00    10:30:00  .     .        .          .         .             vasp      .
-            1.1     10:00:00    10:30:00  bob   maths    short      fs=pond   09:30:00      lmp       2
-            2.0     10:00:00    10:30:00  .     .        .          .         .             orphan    .
-            """
-        },
-    )
-    expect(
-        found.sort("job_id"),
+    records = """
+        job_id  started_at  ended_at  user  account  partition  comment   submitted_at  job_name  node_count
+        1       10:00:00    11:00:00  ann   physics  long       fs=lake   09:00:00      script    8
+        1.0     10:00:00    10:30:00  .     .        .          .         .             vasp      .
+        1.1     10:00:00    10:30:00  bob   maths    short      fs=pond   09:30:00      lmp       2
+        2.0     10:00:00    10:30:00  .     .        .          .         .             orphan    .
         """
+    found = select(JOBS, {RECORDS: records})
+    expected = """
         job_id  user  account  partition  filesystem  submitted_at  application  node_count
         1       ann   physics  long       lake        09:00:00      script       8
         1.0     ann   physics  long       lake        09:00:00      vasp         .
         1.1     bob   maths    short      pond        09:30:00      lmp          2
         2.0     .     .        .          .           .             orphan       .
-        """,
-    )
+        """
+    expect(found.sort("job_id"), expected)
 
 
 def test_step_inherits_latest_record_of_its_job(select: Select) -> None:
@@ -247,17 +204,13 @@ def test_only_requested_days_and_undated_jobs_are_selected(select: Select) -> No
 
 
 def test_run_that_ends_before_it_starts_has_no_duration(select: Select) -> None:
-    found = select(
-        JOBS,
-        {
-            RECORDS: """
-            job_id  started_at  ended_at
-            1       10:00:00    09:59:59
-            2       10:00:00    10:00:00
-            3       10:00:00    10:00:00.25
-            """
-        },
-    )
+    records = """
+        job_id  started_at  ended_at
+        1       10:00:00    09:59:59
+        2       10:00:00    10:00:00
+        3       10:00:00    10:00:00.25
+        """
+    found = select(JOBS, {RECORDS: records})
     expect(found.sort("job_id"), "job_id duration_s \n 1 . \n 2 0 \n 3 0.25")
 
 

@@ -132,16 +132,14 @@ def test_joint_runs_overlap_a_sample_on_same_filesystem(select: Select) -> None:
         JOBS: filled(JOBS, jobs),
         SAMPLES: samples,
     }
-    expect(
-        select(JOINT_RUNS, given),
-        """
+    expected = """
         job_id is_sample
         7      no
         3      no
         8      yes
         4      no
-        """,
-    )
+        """
+    expect(select(JOINT_RUNS, given), expected)
     elsewhere = samples.with_columns(filesystem=pl.lit("pond"))
     assert select(JOINT_RUNS, given | {SAMPLES: elsewhere}).is_empty()
     months_later = samples.with_columns(ended_on=pl.lit(DAYS[8] + timedelta(days=32)))

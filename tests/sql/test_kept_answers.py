@@ -53,16 +53,14 @@ def test_curve_is_kept_if_unchanged_and_analyzed_in_base_release(select: Select)
         "released.signature_points": released,
         "run.released_answers": answers,
     }
-    expect(
-        select(SIGNATURE_CURVES, given),
-        """
+    expected = """
         application_id  curve_per_s        is_kept
         changed         5                  no
         longer          5,5                no
         same            1,2                yes
         unanswered      3                  no
-        """,
-    )
+        """
+    expect(select(SIGNATURE_CURVES, given), expected)
 
 
 def test_rows_are_kept_by_kind_and_applications_by_signature(select: Select) -> None:

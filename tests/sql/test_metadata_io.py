@@ -38,29 +38,25 @@ def test_operations_belong_to_the_run_of_their_interval(select: Select) -> None:
             """,
     }
     found = select(METADATA_IO, given)
-    expect(
-        found.sort("job_id", "target", "server_operation"),
-        """
+    expected = """
         job_id target server_operation outcome    metadata_operation_count mean_operations_per_s peak_operations_per_s
         7.0    m0     close            measured   4                        0.2                   0.4
         7.0    m0     open             measured   6                        0.3                   0.6
         7.0    m1     open             measured   7                        0.35                  0.7
         7.1    m0     open             incomplete 20                       0.6666666666666666    2
-        """,
-    )
+        """
+    expect(found.sort("job_id", "target", "server_operation"), expected)
 
 
 def test_data_targets_do_not_count_metadata_operations(select: Select) -> None:
     jobs = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
     found = select(RUN_COUNTER_DELTAS, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: OF_TARGETS})
-    expect(
-        found,
-        """
+    expected = """
         interval_ended_at scheduler_id metadata_operation_count written_bytes
         10:00:10 7            17                       50
         10:00:30 7            20                       0
-        """,
-    )
+        """
+    expect(found, expected)
     head = "filesystem component job_key interval_started_at interval_ended_at punch_count"
     of_data = f"{head} \n lake ost 7 10:00:00 10:00:10 9"
     found = select(RUN_COUNTER_DELTAS, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: of_data})

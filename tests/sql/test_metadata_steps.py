@@ -33,9 +33,7 @@ def test_calls_are_counted_by_kind_and_step_and_in_total(select: Select) -> None
             x        0             open      0       no
             """,
     }
-    expect(
-        select(METADATA_STEPS, given),
-        """
+    expected = """
         trace_id operation_group call_step metadata_call_count
         a        all             0         3
         a        all             1         1
@@ -43,8 +41,8 @@ def test_calls_are_counted_by_kind_and_step_and_in_total(select: Select) -> None
         a        open            0         3
         a        open            4         2
         a        stat            1         1
-        """,
-    )
+        """
+    expect(select(METADATA_STEPS, given), expected)
 
 
 def test_run_has_operation_count_where_its_cluster_is_counted(select: Select) -> None:

@@ -41,13 +41,11 @@ def test_complete_counters_take_precedence_over_a_trace(select: Select) -> None:
         1      lake       write     11:59:50        10         7,.                measured
         2      lake       write     11:59:50        10         8                  incomplete
         """
-    expect(
-        select(OWN_SERIES, GIVEN | {EXACT: exact}),
-        """
+    expected = """
         job_id direction trace_id grid_started_at counted_s sample_bytes_per_s estimate_source
         1      write     .        11:59:50        10        7,.                counted
-        """,
-    )
+        """
+    expect(select(OWN_SERIES, GIVEN | {EXACT: exact}), expected)
     expect(select(OWN_SERIES, GIVEN | {EXACT: exact.replace("write", "read")}).filter(estimate_source="traced"), TRACED)
 
 

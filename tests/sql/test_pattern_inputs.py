@@ -19,9 +19,7 @@ def test_polls_of_an_instant_are_summed_by_direction(select: Select) -> None:
         lake        12:00:20   10          .           1
         pond        12:00:10   10          2           3
     """
-    expect(
-        select(POLLED_TRAFFIC, {TICKS: ticks}),
-        """
+    expected = """
         filesystem  direction  polled_at  interval_s  moved_bytes
         lake        read       12:00:10   20          12
         lake        read       12:00:20   10          .
@@ -29,8 +27,8 @@ def test_polls_of_an_instant_are_summed_by_direction(select: Select) -> None:
         lake        write      12:00:20   10          1
         pond        read       12:00:10   10          2
         pond        write      12:00:10   10          3
-        """,
-    )
+        """
+    expect(select(POLLED_TRAFFIC, {TICKS: ticks}), expected)
 
 
 def test_attributed_bytes_are_summed_by_minute(select: Select) -> None:
@@ -41,15 +39,13 @@ def test_attributed_bytes_are_summed_by_minute(select: Select) -> None:
         1       lake        write      12:01:00   1
         1       pond        read       12:02:00   2
     """
-    expect(
-        select(EXPLAINED_MINUTES, {"transforms.attributed_io": attributed}),
-        """
+    expected = """
         filesystem  direction  minute_at  attributed_bytes
         lake        read       12:01:00   12
         lake        write      12:01:00   1
         pond        read       12:02:00   2
-        """,
-    )
+        """
+    expect(select(EXPLAINED_MINUTES, {"transforms.attributed_io": attributed}), expected)
 
 
 def test_filesystems_of_a_run_come_from_job_or_partition_or_are_all(select: Select) -> None:

@@ -15,81 +15,56 @@ TICKS = "stage.poll_ticks"
 
 
 def test_most_common_interval_determines_expected_polls(select: Select) -> None:
-    found = select(
-        POLLS_DAILY,
-        {
-            POLLS: "filesystem controller \n a c1 \n a c2 \n a c1 \n b c1",
-            TICKS: """
-            filesystem  polled_at       interval_s  controller_count  read_bytes  written_bytes
-            a           10:00:01        2           2                 10          .
-            a           10:00:03        2           1                 30          2
-            a           10:00:13        10          2                 50          50
-            b           10:00:07.5      5           1                 .           .
-            """,
-        },
-    )
-    expect(
-        found,
+    ticks = """
+        filesystem  polled_at       interval_s  controller_count  read_bytes  written_bytes
+        a           10:00:01        2           2                 10          .
+        a           10:00:03        2           1                 30          2
+        a           10:00:13        10          2                 50          50
+        b           10:00:07.5      5           1                 .           .
         """
+    found = select(POLLS_DAILY, {POLLS: "filesystem controller \n a c1 \n a c2 \n a c1 \n b c1", TICKS: ticks})
+    expected = """
         filesystem  interval_s  grid_phase_s  controller_count  poll_count  expected_poll_count  read_bytes
         a           2           1             2                 5           86400                90
         b           5           2.5           1                 1           17280                .
-        """,
-    )
+        """
+    expect(found, expected)
     expect(found.head(1), "written_bytes peak_bytes_per_s missing_ratio \n 52 16 " + str(1 - 5 / 86400))
     expect(found.tail(1), "written_bytes peak_bytes_per_s missing_ratio \n .  0  " + str(1 - 1 / 17280))
 
 
 def test_smallest_interval_and_phase_win_ties(select: Select) -> None:
-    found = select(
-        POLLS_DAILY,
-        {
-            POLLS: "controller \n c1",
-            TICKS: """
-            polled_at   interval_s  controller_count
-            10:00:01.5  5           1
-            10:00:01    2           1
-            """,
-        },
-    )
+    ticks = """
+        polled_at   interval_s  controller_count
+        10:00:01.5  5           1
+        10:00:01    2           1
+        """
+    found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks})
     # Both instants vote for the phase on a grid of two seconds.
     expect(found, "interval_s grid_phase_s \n 2 1")
 
 
 def test_counts_of_faulty_polls_are_summed(select: Select) -> None:
-    found = select(
-        POLLS_DAILY,
-        {
-            POLLS: "controller \n c1",
-            TICKS: """
-            polled_at  interval_s  gap_poll_count  duplicate_poll_count  conflicting_poll_count  implausible_poll_count
-            10:00:00   2           1               2                     3                       4
-            10:00:02   2           10              20                    30                      40
-            """,
-        },
-    )
-    expect(
-        found,
+    ticks = """
+        polled_at  interval_s  gap_poll_count  duplicate_poll_count  conflicting_poll_count  implausible_poll_count
+        10:00:00   2           1               2                     3                       4
+        10:00:02   2           10              20                    30                      40
         """
+    expected = """
         poll_count  gap_poll_count  duplicate_poll_count  conflicting_poll_count  implausible_poll_count  missing_ratio
         0           11              22                    33                      44                      1
-        """,
-    )
+        """
+    expect(select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks}), expected)
 
 
 def test_surplus_polls_have_a_missing_ratio_of_zero(select: Select) -> None:
-    found = select(
-        POLLS_DAILY,
-        {
-            POLLS: "controller \n c1",
-            TICKS: """
-            polled_at  interval_s  controller_count
-            06:00:00   43200       1
-            12:00:00   43200       1
-            18:00:00   43200       1
-            """,
-        },
-    )
+    ticks = """
+        polled_at  interval_s  controller_count
+        06:00:00   43200       1
+        12:00:00   43200       1
+        18:00:00   43200       1
+        """
+    found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks})
     expect(found, "poll_count expected_poll_count missing_ratio \n 3 2 0")
 
 
@@ -101,19 +76,13 @@ def test_expected_polls_include_a_poll_per_controller(select: Select) -> None:
 
 
 def test_rates_of_controllers_at_same_instant_are_summed_for_peak(select: Select) -> None:
-    found = select(
-        POLLS_DAILY,
-        {
-            POLLS: "controller \n c1 \n c2",
-            TICKS: """
-            polled_at  interval_s  controller_count  read_bytes  written_bytes
-            10:00:00   2           1                 20          20
-            10:00:00   5           1                 100         .
-            10:00:02   2           1                 79          .
-            """,
-        },
-    )
-    expect(found, "peak_bytes_per_s \n 40")
+    ticks = """
+        polled_at  interval_s  controller_count  read_bytes  written_bytes
+        10:00:00   2           1                 20          20
+        10:00:00   5           1                 100         .
+        10:00:02   2           1                 79          .
+        """
+    expect(select(POLLS_DAILY, {POLLS: "controller \n c1 \n c2", TICKS: ticks}), "peak_bytes_per_s \n 40")
 
 
 def test_empty_input_yields_no_days(select: Select) -> None:

@@ -16,16 +16,14 @@ def test_rows_of_all_tables_are_combined(select: Select) -> None:
         POLLS: f"{header} \n 2 polls polls_agree c",
         PREDICTIONS: f"{header} \n 3 prediction_records same d",
     }
-    expect(
-        select(QUARANTINE, given),
-        """
+    expected = """
         day  table_name          rule              row_json
         2    jobs                ends_after_start  a
         .    jobs                ends_after_start  b
         2    polls               polls_agree       c
         3    prediction_records  same              d
-        """,
-    )
+        """
+    expect(select(QUARANTINE, given), expected)
 
 
 def test_rebuilt_day_drops_released_rows_of_its_table_only(select: Select) -> None:

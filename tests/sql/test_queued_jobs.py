@@ -9,27 +9,20 @@ RECORDS = "landed.queue_records"
 
 
 def test_last_record_of_same_instant_wins(select: Select) -> None:
-    found = select(
-        QUEUED_JOBS,
-        {
-            RECORDS: """
-            part_order  line  cluster  job_id  observed_at   queue_state
-            0           9     .        7       10:00:00  PENDING
-            1           1     .        7       10:00:00  RUNNING
-            1           2     .        7       10:05:00  RUNNING
-            1           3     c1       7       10:00:00  SUSPENDED
-            """
-        },
-    )
-    expect(
-        found,
+    records = """
+        part_order  line  cluster  job_id  observed_at   queue_state
+        0           9     .        7       10:00:00  PENDING
+        1           1     .        7       10:00:00  RUNNING
+        1           2     .        7       10:05:00  RUNNING
+        1           3     c1       7       10:00:00  SUSPENDED
         """
+    expected = """
         observed_on  observed_at   cluster  job_id  queue_state
         9        10:00:00  c1       7       SUSPENDED
         9        10:00:00  default  7       RUNNING
         9        10:05:00  default  7       RUNNING
-        """,
-    )
+        """
+    expect(select(QUEUED_JOBS, {RECORDS: records}), expected)
 
 
 def test_application_and_filesystem_are_extracted(select: Select) -> None:

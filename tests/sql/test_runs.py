@@ -17,18 +17,12 @@ def microseconds(word: str) -> int:
 
 
 def test_known_filesystem_of_job_is_used(select: Select) -> None:
-    found = select(
-        RUNS,
-        {
-            JOBS: """
-            job_id  filesystem  partition
-            own     lake        mapped
-            other   sea         mapped
-            """,
-            POLLS_DAILY: TWO_FILESYSTEMS,
-            PARTITIONS: "partition filesystem \n mapped pond",
-        },
-    )
+    jobs = """
+        job_id  filesystem  partition
+        own     lake        mapped
+        other   sea         mapped
+        """
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: TWO_FILESYSTEMS, PARTITIONS: "partition filesystem \n mapped pond"})
     # No polls of `sea` were landed, so its run has no grid.
     expect(found, "job_id filesystem expected_controller_count \n other sea . \n own lake 3")
 

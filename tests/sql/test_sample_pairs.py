@@ -29,9 +29,7 @@ def test_run_has_position_of_its_first_step_in_both_directions(select: Select) -
         lake        {2 * S}  {S}       {TEN}
         pond        {2 * S}  0         {TEN}
     """
-    expect(
-        select(SAMPLE_PLACES, {RUNS: runs, GRID_STEPS: steps}),
-        """
+    expected = """
         job_id  filesystem  direction  grid_started_at  interval_s  step_count  first_place
         1       lake        read       09:59:58         2           2           0
         1       lake        write      09:59:58         2           2           0
@@ -41,8 +39,8 @@ def test_run_has_position_of_its_first_step_in_both_directions(select: Select) -
         3       lake        write      09:59:59         2           1           3
         4       pond        read       09:59:58         2           1           4
         4       pond        write      09:59:58         2           1           4
-        """,
-    )
+        """
+    expect(select(SAMPLE_PLACES, {RUNS: runs, GRID_STEPS: steps}), expected)
 
 
 def test_pairs_compare_bytes_of_both_samples(select: Select) -> None:
@@ -58,11 +56,9 @@ def test_pairs_compare_bytes_of_both_samples(select: Select) -> None:
         1       lake        write      4           3
         2       lake        read       4           1
     """
-    expect(
-        select(SAMPLE_PAIRS, {EXACT: exact, SAMPLES: cut}),
-        """
+    expected = """
         job_id  exact_bytes  cut_bytes  overestimation_factor  sample_bytes_per_s  cut_bytes_per_s  cut_interval_s
         1       6            12         2            1,2,.               3,.              4
         2       0            4          .            0,0                 1                4
-        """,
-    )
+        """
+    expect(select(SAMPLE_PAIRS, {EXACT: exact, SAMPLES: cut}), expected)

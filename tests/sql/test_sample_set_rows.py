@@ -36,14 +36,12 @@ def test_set_has_properties_of_its_runs(select: Select) -> None:
         given([("2", "11:00:00", "ann/vasp/8", 8), ("1", "10:00:00", "ann/vasp/8", 8)]),
         **PARAMETERS,
     )
-    expect(
-        found,
-        """
+    expected = """
         application_id  filesystem  job_id  started_at  node_count  interval_s  duration_s  sample_bytes  missing_ratio
         ann/vasp/8      lake        1       10:00:00    8           2           100         5             0.25
         ann/vasp/8      lake        2       11:00:00    8           2           100         5             0.25
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_stopped_runs_are_truncated(select: Select) -> None:
@@ -87,17 +85,15 @@ def test_merged_sets_exist_only_for_several_node_counts(select: Select) -> None:
         ("3", "12:00:00", "bob/vasp/8", 8),
     ]
     found = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"has_merged_sizes": True}))
-    expect(
-        found,
-        """
+    expected = """
         application_id  job_id  node_count
         ann/vasp/*      2       8
         ann/vasp/*      1       16
         ann/vasp/16     1       16
         ann/vasp/8      2       8
         bob/vasp/8      3       8
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_runs_on_shared_nodes_are_left_out_if_set(select: Select) -> None:
@@ -206,14 +202,12 @@ def test_operations_have_sets_of_their_own_from_polls(select: Select) -> None:
         inputs | {SAMPLES: samples, "samples.exact_samples": exact, JOB_IO: io},
         **(PARAMETERS | {"min_sample_count": 1}),
     )
-    expect(
-        found,
-        """
+    expected = """
         application_id  metric      job_id  source    sample_bytes  volume_operations
         ann/vasp/8      bytes       1       jobstats  5             .
         ann/vasp/8      operations  1       server    .             40
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_sets_of_exact_samples_only_have_no_operations(select: Select) -> None:

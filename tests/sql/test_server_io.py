@@ -109,13 +109,11 @@ def test_each_direction_has_separate_gaps(select: Select) -> None:
         10:00:04   1                 8           .
         """
     runs = "started_at ended_at expected_controller_count first_step last_step \n 10:00:00 10:00:03 2 1 3"
-    expect(
-        measured(select, runs, ticks),
-        """
+    expected = """
         outcome   volume_bytes  mean_bytes_per_s  poll_count  missing_ratio
         measured  12            4                 3           0.5
-        """,
-    )
+        """
+    expect(measured(select, runs, ticks), expected)
     expect(
         measured(select, runs, ticks, "write"),
         """
@@ -142,15 +140,13 @@ def test_run_without_polls_has_an_outcome_and_no_values(select: Select) -> None:
         nowhere    .           10:00:00    10:00:10  .        .                          .           .
         gap        a           11:00:00    11:00:10  2000000  1                          1           5
         """
-    expect(
-        measured(select, runs, ticks),
-        """
+    expected = """
         job_id     outcome   volume_bytes  mean_bytes_per_s  peak_bytes_per_s  poll_count  missing_ratio
         elsewhere  no_polls  .             .                 .                 0           .
         gap        no_polls  .             .                 .                 0           .
         nowhere    no_polls  .             .                 .                 0           .
-        """,
-    )
+        """
+    expect(measured(select, runs, ticks), expected)
 
 
 def test_poll_on_a_day_without_a_grid_is_not_used(select: Select) -> None:
@@ -241,9 +237,7 @@ def test_concurrent_runs_overlap_on_same_filesystem(select: Select) -> None:
         """
     given = rows(RUNS, runs).with_columns(pl.when(pl.col("ended_at").is_not_null()).then("ended_on"))
     found = select(SERVER_IO, {RUNS: given}).filter(pl.col("direction") == "read").sort("job_id")
-    expect(
-        found,
-        """
+    expected = """
         job_id    concurrent_job_count
         after     1
         before    0
@@ -253,8 +247,8 @@ def test_concurrent_runs_overlap_on_same_filesystem(select: Select) -> None:
         nowhere2  1
         other     0
         within    1
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 # ---- comparison with a naive implementation

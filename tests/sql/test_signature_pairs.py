@@ -40,15 +40,13 @@ def test_exact_samples_are_paired_with_default_signature(select: Select) -> None
             3      wave           lake       write     server
             """,
     }
-    expect(
-        select(EXACT_PAIRS, given),
-        """
+    expected = """
         job_id method is_training_run volume_bytes
         1      iosi   yes     9
         2      iosi   no      9
         3      iosi   no      9
-        """,
-    )
+        """
+    expect(select(EXACT_PAIRS, given), expected)
 
 
 def test_traces_belong_to_application_of_their_run(select: Select) -> None:

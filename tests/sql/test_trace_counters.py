@@ -32,13 +32,11 @@ def test_counts_are_summed_over_files_and_ranks(select: Select) -> None:
         other     POSIX   1            0     1000        .              .           .             .
         """,
     )
-    expect(
-        found,
-        """
+    expected = """
         trace_id  cluster  job_id  module  file_count  read_bytes  written_bytes  open_count  seek_count  read_start_s
         t         edison   7       POSIX   2           30          5              7           .           3
-        """,
-    )
+        """
+    expect(found, expected)
     expect(found, "read_end_s record_count is_counted covered_ratio \n 7 3 yes .")
 
 
@@ -63,9 +61,7 @@ def test_lowest_layer_with_same_bytes_is_counted(select: Select) -> None:
         f"\n {name} darshan" for name in ("plain", "objects", "files", "alone", "damaged")
     )
     found = counted(select, modules, jobs=jobs).filter("is_counted").sort("trace_id", "module")
-    expect(
-        found,
-        """
+    expected = """
         trace_id  module
         alone     MPIIO
         damaged   MPIIO
@@ -73,8 +69,8 @@ def test_lowest_layer_with_same_bytes_is_counted(select: Select) -> None:
         objects   DAOS
         plain     POSIX
         plain     STDIO
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_upper_layer_is_counted_if_partial_lower_layer_has_less(select: Select) -> None:
@@ -93,16 +89,14 @@ def test_upper_layer_is_counted_if_partial_lower_layer_has_less(select: Select) 
         more      MPIIO   100            0
         """
     found = counted(select, modules, jobs="trace_id tracer \n less darshan \n more darshan", records=records)
-    expect(
-        found,
-        """
+    expected = """
         trace_id  module  is_counted  covered_ratio
         less      MPIIO   yes         .
         less      POSIX   no          0.53
         more      MPIIO   no          .
         more      POSIX   yes         .
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_coverage_of_requests_and_heatmaps_is_computed(select: Select) -> None:
@@ -132,16 +126,14 @@ def test_coverage_of_requests_and_heatmaps_is_computed(select: Select) -> None:
         t         STDIO   0     write      100,99
         """,
     )
-    expect(
-        found,
-        """
+    expected = """
         module     covered_ratio  read_bytes  written_bytes  read_count  write_start_s  is_counted
         DXT_POSIX  0.065          3           10             1           5              no
         HEATMAP    0.798          .           .              .           .              no
         POSIX      .              100         100            .           .              yes
         STDIO      .              0           300            .           .              yes
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_traces_of_requests_are_counted_without_nested_requests(select: Select) -> None:
@@ -157,25 +149,21 @@ def test_traces_of_requests_are_counted_without_nested_requests(select: Select) 
         t         POSIX   write      .              no
         """,
     )
-    expect(
-        found,
-        """
+    expected = """
         module  written_bytes  write_count  read_bytes  is_counted
         MPIIO   10             1            .           yes
         POSIX   .              2            .           yes
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 def test_unread_module_counts_nothing_and_has_a_reason(select: Select) -> None:
     found = counted(
         select, "trace_id module outcome reason \n t DXT_POSIX unsupported version_2 \n t POSIX unreadable damaged"
     )
-    expect(
-        found,
-        """
+    expected = """
         module     outcome      reason     is_counted  read_bytes  covered_ratio
         DXT_POSIX  unsupported  version_2  no          .           .
         POSIX      unreadable   damaged    no          .           .
-        """,
-    )
+        """
+    expect(found, expected)

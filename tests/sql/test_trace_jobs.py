@@ -27,9 +27,7 @@ def test_job_id_matches_within_run_time_plus_a_minute(select: Select) -> None:
         nameless  .       10:10:00    10:50:00
         """
     jobs = "cluster job_id started_at ended_at node_count \n edison 7 10:00:00 11:00:00 24"
-    expect(
-        matched(select, traces, jobs),
-        """
+    expected = """
         trace_id  job_match  cluster  job_id  job_started_at  node_count  traced_job_id
         inside    job_id     edison   7       10:00:00        24          7
         nameless  none       .        .       .               .           .
@@ -38,8 +36,8 @@ def test_job_id_matches_within_run_time_plus_a_minute(select: Select) -> None:
         too_late  none       .        .       .               .           7
         too_soon  none       .        .       .               .           7
         unknown   none       .        .       .               .           8
-        """,
-    )
+        """
+    expect(matched(select, traces, jobs), expected)
 
 
 def test_trace_belongs_to_step_running_at_its_time(select: Select) -> None:
@@ -71,15 +69,13 @@ def test_concurrent_steps_are_distinguished_only_by_size(select: Select) -> None
         sixteen   7       16             10:10:00    10:20:00
         unsized   7       .              10:10:00    10:20:00
         """
-    expect(
-        matched(select, traces, jobs),
-        """
+    expected = """
         trace_id  job_match  job_id
         eight     job_id     7.0
         sixteen   ambiguous  .
         unsized   ambiguous  .
-        """,
-    )
+        """
+    expect(matched(select, traces, jobs), expected)
 
 
 def test_array_tasks_server_names_and_requeued_jobs_are_matched(select: Select) -> None:
@@ -98,16 +94,14 @@ def test_array_tasks_server_names_and_requeued_jobs_are_matched(select: Select) 
         c_task    43_5    10:10:00    10:20:00
         d_again   44      10:10:00    10:20:00
         """
-    expect(
-        matched(select, traces, jobs),
-        """
+    expected = """
         trace_id  job_match  job_id       job_started_at
         a_server  job_id     41.pbs.site  10:00:00
         b_array   job_id     42[3].pbs    10:00:00
         c_task    job_id     43_5         10:00:00
         d_again   job_id     44           10:00:00
-        """,
-    )
+        """
+    expect(matched(select, traces, jobs), expected)
 
 
 def test_different_id_matches_single_run_of_user_at_that_time(select: Select) -> None:
@@ -127,9 +121,7 @@ def test_different_id_matches_single_run_of_user_at_that_time(select: Select) ->
         number    99005   .     1234  2              10:10:00    10:20:00
         nobody    99006   .     .     8              10:10:00    10:20:00
         """
-    expect(
-        matched(select, traces, jobs),
-        """
+    expected = """
         trace_id  job_match      job_id  user
         ann       time_and_user  1       ann
         ann_late  none           .       ann
@@ -137,8 +129,8 @@ def test_different_id_matches_single_run_of_user_at_that_time(select: Select) ->
         bob_4     ambiguous      .       bob
         nobody    none           .       .
         number    time_and_user  4       1234
-        """,
-    )
+        """
+    expect(matched(select, traces, jobs), expected)
 
 
 def test_only_traces_of_requested_days_are_selected(select: Select) -> None:

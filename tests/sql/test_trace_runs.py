@@ -70,14 +70,12 @@ def test_unpolled_filesystem_has_no_grid_of_polls(select: Select) -> None:
     found = select(
         TRACE_RUNS, GIVEN | {STEPS: "", RUNS: "job_id started_at ended_at filesystem \n 1 10:00:00 10:01:40 pond"}
     )
-    expect(
-        found,
-        """
+    expected = """
         filesystem direction outcome  poll_step_us poll_first_step poll_place
         lake       read      measured .            .               .
         lake       write     measured .            .               .
-        """,
-    )
+        """
+    expect(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +155,8 @@ def test_signals_with_times_belong_to_their_run(select: Select) -> None:
             v        write     POSIX  no       requests yes        0.5        1,2
             """,
     }
-    expect(
-        select(TRACE_SERIES, given),
-        """
+    expected = """
         job_id started_at direction trace_id module basis    grid_started_at interval_s signal_bytes_per_s
         1      10:00:00   write     t        POSIX  requests 10:00:01        0.5        1,2
-        """,
-    )
+        """
+    expect(select(TRACE_SERIES, given), expected)
