@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -152,6 +153,9 @@ def test_changed_row_violates_exactly_the_expected_rules(name: str, monkeypatch:
     taken = sorted(checked.quarantined.select("rule", "row_json").rows())
     assert taken == sorted((rule, encoded[place]) for place, (rules, _) in enumerate(cases) for rule in rules)
     assert set(checked.quarantined["rule"]) == {rule.name for rule in about_rows}
+    violations = checked.verdicts.group_by("expectation", "severity").agg(pl.sum("unexpected_count")).rows()
+    counts = Counter(rule for rule, _ in taken)
+    assert sorted(violations) == sorted((rule.name, rule.severity, counts[rule.name]) for rule in about_rows)
     assert checked.good.equals(frame[[place for place, (rules, _) in enumerate(cases) if not rules]])
 
 

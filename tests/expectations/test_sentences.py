@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import product
 from string import Formatter
 
 import pytest
 
 from iosig.expectations import sentences, suites
 from iosig.expectations.suites import Rule
-from iosig.warehouse.contracts import Table
 
-RULES = [
-    pytest.param(table, rule, id=f"{table.name}.{rule.name}")
-    for table in suites.list_checked_tables()
-    for rule in suites.load_suite_rules(table)
-]
+RULES = [(table, rule) for table in suites.list_checked_tables() for rule in suites.load_suite_rules(table)]
 
 
-@pytest.mark.parametrize(("table", "rule"), RULES)
-def test_failure_sentence_uses_only_available_numbers(table: Table, rule: Rule) -> None:
+def test_failure_sentences_use_only_available_numbers() -> None:
     """Sentences name only recorded numbers, and columns that can be summed."""
-    assert rule.failure or rule.severity == "critical"
-    named = {name for _, name, _, _ in Formatter().parse(rule.failure) if name}
-    assert named <= {"count", "rows", *rule.sums}
-    assert not named & {"count"} or rule.judged not in ("count", "values")
-    assert all(table.column(name).dtype == "int" for name in rule.sums)
+    for table, rule in RULES:
+        assert rule.failure or rule.severity == "critical", rule
+        named = {name for _, name, _, _ in Formatter().parse(rule.failure) if name}
+        assert named <= {"count", "rows", *rule.sums}, rule
+        assert not named & {"count"} or rule.judged not in ("count", "values"), rule
+        assert all(table.column(name).dtype == "int" for name in rule.sums), rule
 
 
-@pytest.mark.parametrize(("table", "rule"), RULES)
-def test_sentences_are_complete_in_singular_and_plural(table: Table, rule: Rule) -> None:
-    rows = {"observed_value": 1200} if rule.judged == "count" else {"row_count": 1200}
-    for count in (1, 2):
+def test_sentences_are_complete_in_singular_and_plural() -> None:
+    for (_, rule), count in product(RULES, (1, 2)):
+        rows = {"observed_value": 1200} if rule.judged == "count" else {"row_count": 1200}
         told = sentences.describe_failure(rule, count, rows | {"sums": dict.fromkeys(rule.sums, count)})
         assert told.endswith(".")
-        assert not {"{", "}", "|"} & set(told)
+        assert not {"{", "}", "|"} & set(told), told
 
 
 def rule_of(failure: str) -> Rule:
