@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import fields
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from iosig.studies.command import study_command
 from iosig.studies.study import Study, find_studies
+from iosig.transforms.networks.patterns import PATTERNS
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = list(find_studies())
@@ -45,6 +47,35 @@ def test_heavy_modules_are_imported_on_use(modules: str, heavy: tuple[str, ...])
     code = f"import sys; import {modules}; print([name for name in {heavy} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_command_writes_the_page_and_prints_tables_or_json(tmp_path: Path) -> None:
+    """All studies share this command; only their options differ."""
+    asked = ["networks", "--seeds", "1"]
+    told = CliRunner().invoke(study_command, [*asked, "--output", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "What planted patterns are called" in told.stdout
+    assert f"Page: {tmp_path / 'networks-study.md'}" in told.stderr.replace("\n", "")
+    assert (tmp_path / "networks-study.md").read_text().startswith("<!-- Made by `iosig study networks --seeds 1 ")
+    told = CliRunner().invoke(study_command, [*asked, "--json"])
+    assert len(json.loads(told.stdout)["results"]["answers"]) == len(PATTERNS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["elsewhere"],
+        ["periods", "--traces", "0"],
+        ["periods", "--seed", "-1"],
+        ["signatures", "--part", "elsewhere"],
+        ["signatures", "--edison", "nowhere.h5lmt"],
+        ["signatures", "--part", "drift", "--output", "there"],
+        ["extrapolations"],
+    ],
+)
+def test_command_rejects_invalid_arguments(arguments: list[str]) -> None:
+    assert CliRunner().invoke(study_command, arguments).exit_code == 2
 
 
 @pytest.mark.long

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from iosig.studies.advice import STUDY, page, running
 from iosig.studies.advice.running import (
@@ -29,7 +29,6 @@ from iosig.studies.advice.running import (
     observe_mix,
     study,
 )
-from iosig.studies.command import study_command
 from iosig.transforms.advice import Advice, AdviceParams, Choice
 from iosig.transforms.demands import Demand
 from tests.study_pages import page_of
@@ -182,9 +181,7 @@ def test_page_lists_every_policy_and_its_figures(
     assert text.count("](figures/") == 2
 
 
-def test_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SETTINGS", dict(list(SMALL.items())[:1]))
-    asked = CliRunner().invoke(study_command, ["advice", "--seeds", "1", "--workers", "1", "--json"])
-    assert asked.exit_code == 0, asked.output
-    assert {row["policy"] for row in json.loads(asked.stdout)["results"]} == set(POLICIES)
+def test_document_has_every_policy(results: Results) -> None:
+    document: Any = json.loads(json.dumps(STUDY.document(results)))
+    assert {row["policy"] for row in document} == set(POLICIES)
     assert set(SETTINGS) >= {"usual", "job log", "unknown jobs"}

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
-import iosig.studies.extrapolations.running
-from iosig.studies.command import study_command
 from iosig.studies.extrapolations import STUDY, tables
 from iosig.studies.extrapolations.checking import compare_calls, compute_end_s, compute_trace_end_s, remove_times
 from iosig.studies.extrapolations.maps import generate_map_rows
@@ -279,7 +277,7 @@ def test_links_to_traces_are_followed_once(shared_data: Path, tmp_path: Path) ->
     assert [path.name for _, path in find_programs(tmp_path)[0].paths] == ["raw.tar.zst"] * 4
 
 
-# ---- page and command
+# ---- page and document
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -313,34 +311,10 @@ def test_lost_calls_are_emphasized_on_the_page(results: Results, tmp_path: Path)
     assert "did NOT come back whole" in page_of(STUDY, StudyParams(tmp_path), replace(results, traces=lost), tmp_path)
 
 
-@pytest.fixture
-def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
-    monkeypatch.setattr(iosig.studies.extrapolations.running, "study", lambda *_, **__: results)
-
-
-@pytest.mark.usefixtures("small_study", "undrawn")
-def test_command_prints_tables(results: Results, tmp_path: Path) -> None:
-    arguments = ["extrapolations", "--traces", str(tmp_path), "--output", str(tmp_path / "there")]
-    told = CliRunner().invoke(study_command, arguments)
-    assert told.exit_code == 0, told.output
-    for title, *_ in STUDY.tables(results):
-        assert title in told.stdout
-    assert "extrapolations-study.md" in told.stderr
-    assert (tmp_path / "there" / "extrapolations-study.md").is_file()
-
-
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_json(tmp_path: Path) -> None:
-    told = CliRunner().invoke(study_command, ["extrapolations", "--traces", str(tmp_path), "--json"])
-    assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)["results"]
+def test_document_has_traces_and_checks(results: Results) -> None:
+    document: Any = json.loads(json.dumps(STUDY.document(results)))
     assert {row["outcome"] for row in document["checks"]} == {"exact", "refused", "wrong"}
     assert document["traces"][0]["program"] == "at_random"
-
-
-@pytest.mark.parametrize("arguments", [["extrapolations"], ["extrapolations", "--traces", "nowhere"]])
-def test_command_rejects_invalid_arguments(arguments: Sequence[str]) -> None:
-    assert CliRunner().invoke(study_command, list(arguments)).exit_code == 2
 
 
 # ---- models of the guide

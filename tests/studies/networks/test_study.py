@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
-from iosig.studies.command import study_command
 from iosig.studies.networks import STUDY
 from iosig.studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
 from iosig.transforms.networks.patterns import OUTCOMES, PATTERNS
@@ -70,11 +67,3 @@ def test_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> Non
     assert text.count("| planted |") == 2
     (figure,) = (tmp_path / "figures").iterdir()
     assert figure.stat().st_size > 10_000
-
-
-def test_command_prints_tables_and_json() -> None:
-    told = CliRunner().invoke(study_command, ["networks", "--seeds", "1"])
-    assert told.exit_code == 0, told.output
-    assert "What planted patterns are called" in told.output
-    told = CliRunner().invoke(study_command, ["networks", "--seeds", "1", "--json"])
-    assert len(json.loads(told.stdout)["results"]["answers"]) == len(PATTERNS)

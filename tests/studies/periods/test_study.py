@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import iosig.studies.periods.running
-from iosig.studies.command import study_command
 from iosig.studies.periods import STUDY, page
 from iosig.studies.periods.methods import METHODS, Method
 from iosig.studies.periods.running import Results, StudyParams, compute_rate_interval, search_signals, study
@@ -285,7 +284,7 @@ def test_method_without_answers_has_no_errors() -> None:
     assert evaluate_statements(found)[0][2] == [None]
 
 
-# ---- page and command
+# ---- page and document
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -294,49 +293,17 @@ def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> No
     assert text.count("](figures/") == 8
     assert "--traces 4 --draws 8 --unseen-draws 100 --seed 1" in text
     assert "| strongest | 100 %" in text
+    assert page_of(STUDY, results.params, results, tmp_path) == text
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_page_is_deterministic(results: Results, tmp_path: Path) -> None:
-    first, second = (STUDY.write(results.params, results, tmp_path / name).read_bytes() for name in ("one", "two"))
-    assert first == second
-
-
-@pytest.fixture
-def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    def small(params: StudyParams, **_: object) -> Results:
-        own = StudyParams(params.trace_count, params.draw_count, params.seed, 1, parts=TRACES)
-        return study(own, (NEVER,), SOME, [ALTERNATING])
-
-    monkeypatch.setattr(iosig.studies.periods.running, "study", small)
-
-
-@pytest.mark.usefixtures("small_study", "undrawn")
-def test_command_prints_tables(tmp_path: Path) -> None:
-    told = CliRunner().invoke(
-        study_command, ["periods", "--traces", "2", "--draws", "3", "--output", str(tmp_path / "there")]
-    )
-    assert told.exit_code == 0, told.output
-    assert "False alarms" in told.stdout
-    assert "Detection errors" in told.stdout
-    assert "never" in told.stdout
-    assert "periods-study.md" in told.stderr
-    assert (tmp_path / "there" / "periods-study.md").is_file()
-
-
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_json() -> None:
-    told = CliRunner().invoke(study_command, ["periods", "--traces", "2", "--draws", "3", "--seed", "5", "--json"])
-    assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)["results"]
-    assert (document["trace_count"], document["draw_count"], document["seed"]) == (2, 3, 5)
-    assert document["methods"] == {"never": "never a period"}
-    assert document["alarms"][0]["alarm_count"] == 0
-
-
-@pytest.mark.parametrize("arguments", [["elsewhere"], [], ["periods", "--traces", "0"], ["periods", "--seed", "-1"]])
-def test_command_rejects_invalid_arguments(arguments: list[str]) -> None:
-    assert CliRunner().invoke(study_command, arguments).exit_code == 2
+def test_document_has_parameters_methods_and_alarms(results: Results) -> None:
+    document: Any = json.loads(json.dumps(STUDY.document(results)))
+    assert (document["trace_count"], document["draw_count"], document["seed"]) == (4, 8, 1)
+    assert document["methods"]["never"] == "never a period"
+    assert document["alarms"][1]["alarm_count"] == 0
+    titles = " ".join(title for title, _ in STUDY.tables(results))
+    assert "False alarms" in titles
+    assert "Detection errors" in titles
 
 
 def test_settings_are_picklable() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
-from iosig.studies.command import study_command
 from iosig.studies.predictions import STUDY, planted, running, scenarios, summary
 from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley
 from iosig.studies.predictions.running import RULES, Results, Rule, StudyParams, study
@@ -199,18 +198,11 @@ def test_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> No
     assert "None" not in text
 
 
-def test_command_prints_json_and_tables(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
-    asked: list[StudyParams] = []
-    monkeypatch.setattr(running, "study", lambda params, report_progress: asked.append(params) or results)
-    told = CliRunner().invoke(study_command, ["predictions", "--seeds", "3", "--workers", "1", "--json"])
-    assert told.exit_code == 0, told.output
-    assert asked == [StudyParams(3, 0, 1)]
-    found = json.loads(told.stdout)["results"]
-    assert {row["rule"] for row in found["changes"]} == set(RULES)
-    assert len(found["targets"]) == 6
-    shown = CliRunner().invoke(study_command, ["predictions", "--seeds", "3"])
-    assert shown.exit_code == 0, shown.output
-    assert "Next bursts" in shown.stdout
+def test_document_has_changes_and_targets(results: Results) -> None:
+    document: Any = json.loads(json.dumps(STUDY.document(results)))
+    assert {row["rule"] for row in document["changes"]} == set(RULES)
+    assert len(document["targets"]) == 6
+    assert "Next bursts" in [title for title, _ in STUDY.tables(results)]
 
 
 # ---- moving and ending rhythms

@@ -7,14 +7,13 @@ import pickle
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import iosig.studies.signatures.running
-from iosig.studies.command import study_command
 from iosig.studies.pages import Table
 from iosig.studies.signatures import PARTS, STUDY, bounds, timing
 from iosig.studies.signatures.edison import EdisonSetting, Traffic
@@ -434,7 +433,7 @@ def test_growth_is_the_exponent_of_the_length() -> None:
     assert fit_growth(pl.DataFrame(rows, timing.SCHEMA, orient="row")) == {"square": pytest.approx(2.0)}
 
 
-# ---- page and command
+# ---- page and document
 
 
 @pytest.fixture(scope="module")
@@ -491,43 +490,9 @@ def test_tables_fit_a_terminal(whole: Results) -> None:
     assert len(titles) == len(set(titles)) == 8
 
 
-@pytest.fixture
-def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
-    def small(params: StudyParams, **_: object) -> Results:
-        return replace(results, params=params)
-
-    monkeypatch.setattr(iosig.studies.signatures.running, "study", small)
-
-
-@pytest.mark.usefixtures("small_study", "undrawn")
-def test_command_prints_tables(tmp_path: Path) -> None:
-    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "2", "--output", str(tmp_path / "there")])
-    assert told.exit_code == 0, told.output
-    assert "Cross-correlation/correlation with the truth" in told.stdout
-    assert "not studied" in told.stdout
-    assert "signatures-study.md" in told.stderr
-    assert (tmp_path / "there" / "signatures-study.md").is_file()
-
-
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_json() -> None:
-    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "3", "--seed", "5", "--json"])
-    assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)["results"]
-    assert (document["seed_count"], document["seed"]) == (3, 5)
+def test_document_has_parameters_methods_and_targets(results: Results) -> None:
+    document: Any = json.loads(json.dumps(STUDY.document(results)))
+    assert (document["seed_count"], document["seed"]) == (1, 1)
     assert document["methods"] == {"longest": "the longest sample", "silent": "never a signature"}
     assert {row["experiment"] for row in document["summary"]} == {"levels", "drift", "faults"}
     assert document["targets"][0]["is_reached"] is None
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["signatures", "--seeds", "0"],
-        ["signatures", "--part", "elsewhere"],
-        ["signatures", "--edison", "nowhere.h5lmt"],
-        ["signatures", "--part", "drift", "--output", "there"],
-    ],
-)
-def test_command_rejects_invalid_arguments(arguments: list[str]) -> None:
-    assert CliRunner().invoke(study_command, arguments).exit_code == 2
