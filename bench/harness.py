@@ -82,12 +82,6 @@ def _cpu_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def run_self_timed(command: Sequence[str]) -> Cost:
-    """Run a program that measures itself, and return the `[wall_s, cpu_s]` that it prints last."""
-    completed = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
-    return Cost(*json.loads(completed.stdout.splitlines()[-1]))
-
-
 def iosig(*arguments: str) -> list[str]:
     """Return the command line of iosig in this environment."""
     return [str(Path(sys.executable).with_name("iosig")), *arguments]

@@ -1,9 +1,7 @@
-"""Benchmark period detection: command and detectors against FTIO's, and batches against their Fourier transforms."""
+"""Benchmark period detection: the command against FTIO's, and batches of signals against their Fourier transforms."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -14,7 +12,6 @@ from scipy.signal import lfilter
 from bench.harness import (
     Comparison,
     Context,
-    Cost,
     Row,
     alternate,
     benchmark,
@@ -22,7 +19,6 @@ from bench.harness import (
     compare_alternatives,
     iosig,
     process_cost,
-    run_self_timed,
 )
 from bench.tmio import FTIO
 from iosig.transforms.arrays import Reals
@@ -31,41 +27,9 @@ from iosig.transforms.periods.interface.detections import Detections
 from iosig.transforms.periods.interface.even_signals import CHUNK_SAMPLES, EvenSignals
 from iosig.transforms.periods.null_model import detection
 from iosig.transforms.periods.null_model.params import NullModelParams
-from iosig.transforms.throughput.even_values import Instants, sample_at
-from iosig.transforms.throughput.requests import Requests, step_function
 
-_HZ, _PERIOD_S, _BURST_S, _BYTES_PER_S = 10.0, 20.0, 1.5, 1e9
-_DETECTED, _CORRELATED = 1_000_000, 100_000
+_HZ, _BYTES_PER_S = 10.0, 1e9
 _SIGNALS, _POINTS = 4_000, 4_096
-_FTIO_PYTHON = ("uv", "run", "--quiet", "--no-project", "--python", "3.11", "--with", "ftio-hpc==0.0.9", "python")
-_FTIO_SIDE = """
-import json, sys, time
-from argparse import Namespace
-import numpy as np
-from ftio.analysis.anomaly_detection import outlier_detection
-from ftio.freq._dft import dft
-from ftio.freq.autocorrelation import find_fd_autocorrelation
-from ftio.freq.discretize import sample_data
-
-search, count, hz, period, burst, rate = sys.argv[1], int(sys.argv[2]), *map(float, sys.argv[3:])
-args = Namespace(freq=hz, memory_limit=1.0, verbose=False, outlier="z-score", psd=True, tol=0.8, engine="no",
-                 cepstrum=False, autocorrelation=True)
-starts = np.arange(0.0, count / hz, period)
-# The last point ends the signal: it has exactly `count` samples.
-times = np.append(np.column_stack([starts, starts + burst]).ravel(), count / hz)
-rates = np.append(np.tile([rate, 0.0], len(starts)), 0.0)
-square = np.where(np.arange(count) % round(period * hz) < round(burst * hz), rate, 0.0)
-
-def detect():
-    sampled, used_hz = sample_data(rates, times, args)
-    outlier_detection(np.abs(dft(sampled)), used_hz * np.arange(len(sampled)) / len(sampled), args)
-
-call = detect if search == "dft" else lambda: find_fd_autocorrelation(args, square, hz, None)
-for _ in range(2):
-    began, used = time.perf_counter(), time.process_time()
-    call()
-    print(json.dumps([time.perf_counter() - began, time.process_time() - used]))
-"""
 
 
 @benchmark("period", is_of_data=True)
@@ -79,32 +43,6 @@ def command(context: Context) -> Iterator[Row]:
         context.rounds,
         Comparison("… processor time", "cpu_s"),
     )
-
-
-@benchmark("periods")
-def searches(context: Context) -> Iterator[Row]:
-    """Search a square wave, sampling included, compared with FTIO; one thread each, without imports."""
-
-    def ours(search: str) -> Cost:
-        return run_self_timed([sys.executable, "-m", "bench.periods", search])
-
-    def peer(search: str, count: int) -> Cost:
-        numbers = (count, _HZ, _PERIOD_S, _BURST_S, _BYTES_PER_S)
-        return run_self_timed([*_FTIO_PYTHON, "-c", _FTIO_SIDE, search, *map(str, numbers)])
-
-    whole = f"sampling, spectrum and verdict of {_DETECTED:,} samples of a square wave"
-    for search, name, count, max_ratio in (
-        ("dft", f"{whole} / FTIO's", _DETECTED, 1 / 10),
-        ("null_tested", "… our default, with the false-alarm probability / FTIO's", _DETECTED, None),
-        ("autocorrelation", f"autocorrelation of {_CORRELATED:,} samples / FTIO's", _CORRELATED, 1 / 100),
-    ):
-        peer_search = "dft" if search == "null_tested" else search
-        yield from compare_alternatives(
-            Comparison(name, max_ratio=max_ratio),
-            partial(ours, search),
-            partial(peer, peer_search, count),
-            context.rounds,
-        )
 
 
 @benchmark("batch")
@@ -143,25 +81,3 @@ def _signals() -> Reals:
         period = rng.uniform(10, 400)
         values[row + 3] = np.where(np.arange(_POINTS) % period < 0.15 * period, _BYTES_PER_S, 1e8 * rng.random(_POINTS))
     return values
-
-
-def _our_side(search: str) -> Callable[[], Detections]:
-    """Return a function that searches the square wave once."""
-    starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
-    volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
-    steps = step_function(Requests.from_arrays(starts, starts + _BURST_S, volume))
-    instants = Instants(np.zeros(1), np.array([_HZ]), np.array([_DETECTED]))
-    if search == "autocorrelation":
-        short = EvenSignals.from_samples(sample_at(steps, instants).values[:_CORRELATED], _HZ)
-        return lambda: autocorrelation.detect(short)
-    detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "null_tested": detection.detect}[search]
-    return lambda: detect(
-        EvenSignals(sample_at(steps, instants).values[None, :], instants.sampling_hz, instants.start_s)
-    )
-
-
-if __name__ == "__main__":
-    measured = _our_side(sys.argv[1])
-    for _ in range(2):
-        cost = call_cost(measured)
-        print(json.dumps([cost.wall_s, cost.cpu_s]))

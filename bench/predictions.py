@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import tmio
-from bench.harness import Alternative, Comparison, Context, Row, alternate, benchmark, call_cost, iosig, process_cost
+from bench.harness import Alternative, Comparison, Context, Row, alternate, benchmark, call_cost
 from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
 from iosig.streams.following.followed import FollowedInput
@@ -79,10 +79,3 @@ def _whole(path: Path, row: Evaluation) -> None:
     (period_s,) = find_periods(path, Settings.model_construct(), ReadOptions(), query).rows["period_s"]
     if abs(period_s / row["period_s"] - 1) > _MAX_DIFFERENCE:
         raise RuntimeError(f"the periods differ: {period_s} s, {row['period_s']} s")
-
-
-@benchmark("scheduling")
-def scheduling_study(context: Context) -> Iterator[Row]:
-    """Run the study of FTIO's Figure 17 with its default ten seeds, once."""
-    cost = process_cost(iosig("study", "scheduling", "--output", str(context.scratch / "scheduling")))
-    yield Comparison("`iosig study scheduling`, ten seeds of each workload", max_value=120).row([cost])

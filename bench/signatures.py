@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from sklearn.neighbors import LocalOutlierFactor
 
 from bench.harness import Comparison, Context, Row, alternate, benchmark, call_cost, compare_alternatives
 from bench.spider import JOBS, SETS, site
 from iosig.estimates.signatures.parallel import extract_in_batches, select_chunk
 from iosig.transforms.arrays import cut, split_into_chunks
 from iosig.transforms.signatures.methods import SignatureParams
-from iosig.transforms.signatures.outliers import detect_outliers
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.warehouse import processes
 
@@ -27,7 +25,6 @@ _CHUNK_SETS = 400
 _MAX_RATIOS = {"iosi_filtered": 20, "elastic": 60, "robust": 60}
 #: fractions of all sets at which the growth is measured; maximum exponent of the growth (1 is linear)
 _SHARES, _MAX_EXPONENT = (1 / 64, 1 / 32, 1 / 16, 1 / 8), 1.1
-_LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS = 20_000, 10, 400
 
 
 @benchmark("signatures")
@@ -70,25 +67,3 @@ def _growth(method: str, counts: list[int], sample_sets: Callable[[int], SampleS
     text = ", ".join(f"{count:,} sets: {cost_s:.1f} s" for count, cost_s in zip(counts, seconds, strict=True))
     name = f"… `{method}` by number of sets, processor time: exponent of its growth"
     return Row(name, text, "", f"{exponent:.2f}", f"{_MAX_EXPONENT}", exponent <= _MAX_EXPONENT)
-
-
-@benchmark("outliers")
-def outliers(context: Context) -> Iterator[Row]:
-    """Search for outliers in many small sets, compared with scikit-learn's factors set by set."""
-    rng = np.random.default_rng(7)
-    duration_s = rng.lognormal(7.0, 0.05, _LOF_SETS * _LOF_RUNS)
-    volume_bytes = rng.lognormal(25.0, 0.3, _LOF_SETS * _LOF_RUNS)
-    offsets = np.arange(_LOF_SETS + 1, dtype=np.int64) * _LOF_RUNS
-    points = np.stack([duration_s / duration_s.mean(), volume_bytes / volume_bytes.mean()], axis=1)
-
-    def peer() -> None:
-        for begin in offsets[:_LOF_PEER_SETS].tolist():
-            LocalOutlierFactor(n_neighbors=5).fit(points[begin : begin + _LOF_RUNS])
-
-    name = f"outliers in {_LOF_SETS:,} sets of {_LOF_RUNS} runs / scikit-learn, set by set (on {_LOF_PEER_SETS})"
-    yield from compare_alternatives(
-        Comparison(name, max_value=0.25),
-        partial(call_cost, lambda: detect_outliers(duration_s, volume_bytes, offsets)),
-        lambda: call_cost(peer).scale(_LOF_SETS / _LOF_PEER_SETS),
-        context.rounds,
-    )
