@@ -15,7 +15,6 @@ from iosig.warehouse.contracts import Column, Table, frames, table
 from tests.expectations.cases import CHECKED
 
 DECLARED = [(found, rule) for found in CHECKED for rule in suites.load_suite_rules(found)]
-by_table = pytest.mark.parametrize("found", CHECKED, ids=[found.name for found in CHECKED])
 
 EXAMPLE = Table(
     name="example",
@@ -52,11 +51,10 @@ def test_every_suite_belongs_to_a_checked_table() -> None:
     assert names == {json.loads((suites.FOLDER / f"{name}.json").read_text())["name"] for name in names}
 
 
-@by_table
-def test_names_are_unique_in_a_suite(found: Table) -> None:
-    names = [rule.name for rule in suites.rules(found)]
-
-    assert sorted(set(names)) == sorted(names)
+def test_names_are_unique_in_a_suite() -> None:
+    for found in CHECKED:
+        names = [rule.name for rule in suites.rules(found)]
+        assert sorted(set(names)) == sorted(names), found.name
 
 
 def rules_without(holds: Callable[[Table, Rule], bool]) -> list[str]:
@@ -91,11 +89,10 @@ def test_quarantine_rules_are_only_warnings() -> None:
     assert rules_without(lambda _, rule: not rule.is_quarantine or rule.severity == "warning") == []
 
 
-@by_table
-def test_used_parameters_are_declared(found: Table) -> None:
-    used = {name for rule in suites.load_suite_rules(found) for name in rule.parameter_names}
-
-    assert used == {parameter.name for parameter in suites.parameters(found)}
+def test_used_parameters_are_declared() -> None:
+    for found in CHECKED:
+        used = {name for rule in suites.load_suite_rules(found) for name in rule.parameter_names}
+        assert used == {parameter.name for parameter in suites.parameters(found)}, found.name
 
 
 def test_parameter_value_comes_from_settings_or_its_default() -> None:
@@ -134,17 +131,17 @@ def test_contract_implies_rules_for_columns_key_nulls_bounds_and_choices() -> No
     assert [rule.name for rule in suites.derive_contract_rules(EXAMPLE) if not rule.is_held] == ["key_unique"]
 
 
-@by_table
-def test_implied_rules_equal_the_rules_of_frames(found: Table) -> None:
+def test_implied_rules_equal_the_rules_of_frames() -> None:
     """Except for rules implied by a type, and bounds of lists, which reach the suite as lengths."""
-    lists = {column.name for column in found.columns if column.dtype in ("reals", "ints")}
-    held = {
-        name.replace("_at_least_", "_in_bounds ").replace("_at_most_", "_in_bounds ").split()[0]
-        for name in frames.rules(found)
-        if not name.endswith("_finite")
-    } - {f"{name}_in_bounds" for name in lists}
-
-    assert {rule.name for rule in suites.derive_contract_rules(found)} == held | {"columns_as_declared", "key_unique"}
+    for found in CHECKED:
+        lists = {column.name for column in found.columns if column.dtype in ("reals", "ints")}
+        held = {
+            name.replace("_at_least_", "_in_bounds ").replace("_at_most_", "_in_bounds ").split()[0]
+            for name in frames.rules(found)
+            if not name.endswith("_finite")
+        } - {f"{name}_in_bounds" for name in lists}
+        implied = {rule.name for rule in suites.derive_contract_rules(found)}
+        assert implied == held | {"columns_as_declared", "key_unique"}, found.name
 
 
 def test_rule_is_found_by_table_and_name() -> None:
@@ -206,9 +203,8 @@ def test_rule_holds_depending_on_its_numbers(
     assert Rule("it", "", kwargs, "info", "It.", "No.", judged=judged).holds(rows, broken, seen) == holds
 
 
-@by_table
-def test_only_columns_of_evaluated_rules_are_read(found: Table) -> None:
-    evaluated = [rule for rule in suites.rules(found) if not rule.is_held]
-    named = {name for rule in evaluated for name in (*columns_named(rule), *rule.sums)}
-
-    assert set(suites.list_checked_columns(found)) == named | ({found.partition} - {None})
+def test_only_columns_of_evaluated_rules_are_read() -> None:
+    for found in CHECKED:
+        evaluated = [rule for rule in suites.rules(found) if not rule.is_held]
+        named = {name for rule in evaluated for name in (*columns_named(rule), *rule.sums)}
+        assert set(suites.list_checked_columns(found)) == named | ({found.partition} - {None}), found.name

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import duckdb
-import pytest
 
 from iosig.flows.steps.items import StepContext, WorkItem
 from iosig.settings.model import Settings
@@ -66,8 +65,6 @@ KEYWORDS = (
     "then|else|end|group|by|order|having|qualify|window|partition|over|union|all|distinct|between|filter|exclude|desc|asc"
 )
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-
 
 def statement(path: Path) -> str:
     """Return a file's SQL without comments and string literals."""
@@ -78,60 +75,59 @@ def declared(path: Path) -> Table:
     return table(path.stem)
 
 
-@each_file
-def test_first_line_matches_contract(path: Path) -> None:
-    made = declared(path)
-    assert path.parent.name == made.layer
-    first = path.read_text(encoding="utf-8").partition("\n")[0]
-    assert first == f"-- {made.layer}.{made.name}: {made.grain}"
+def test_first_line_matches_contract() -> None:
+    for path in FILES:
+        made = declared(path)
+        assert path.parent.name == made.layer
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        assert first == f"-- {made.layer}.{made.name}: {made.grain}"
 
 
-@each_file
-def test_file_is_a_single_select(path: Path) -> None:
-    statements = duckdb.extract_statements(path.read_text(encoding="utf-8"))
-    assert [found.type for found in statements] == [duckdb.StatementType.SELECT]
-    assert ";" not in statement(path)
+def test_files_are_a_single_select() -> None:
+    for path in FILES:
+        statements = duckdb.extract_statements(path.read_text(encoding="utf-8"))
+        assert [found.type for found in statements] == [duckdb.StatementType.SELECT], path
+        assert ";" not in statement(path), path
 
 
-@each_file
-def test_keywords_are_lower_case(path: Path) -> None:
-    found = re.findall(rf"\b(?:{KEYWORDS})\b", statement(path), re.IGNORECASE)
-    assert found
-    assert [word for word in found if word != word.lower()] == []
+def test_keywords_are_lower_case() -> None:
+    for path in FILES:
+        found = re.findall(rf"\b(?:{KEYWORDS})\b", statement(path), re.IGNORECASE)
+        assert found, path
+        assert [word for word in found if word != word.lower()] == [], path
 
 
-@each_file
-def test_file_is_not_a_template_and_is_formatted(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"\{\{|\}\}|\{%|%\(|%s|\$\{", text)
-    assert "\t" not in text
-    assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines())
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
+def test_files_are_no_templates_and_are_formatted() -> None:
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\{\{|\}\}|\{%|%\(|%s|\$\{", text), path
+        assert "\t" not in text, path
+        assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines()), path
+        assert text.endswith("\n"), path
+        assert not text.endswith("\n\n"), path
 
 
-@each_file
-def test_file_uses_only_provided_parameters(path: Path, tmp_path: Path) -> None:
+def test_files_use_only_provided_parameters(tmp_path: Path) -> None:
     item = WorkItem("", "", "", (), (), (), Settings(), "", "")
     given_ones = set(StepContext(tmp_path, item).parameters()) | OF_PLANNING
-    asked = set(re.findall(r"\$(\w+)", statement(path)))
-    assert asked <= given_ones
-    # `models.select` passes a parameter wherever its name occurs, even in a comment.
-    assert not [name for name in given_ones - asked if f"${name}" in path.read_text(encoding="utf-8")]
+    for path in FILES:
+        asked = set(re.findall(r"\$(\w+)", statement(path)))
+        assert asked <= given_ones, path
+        # `models.select` passes a parameter wherever its name occurs, even in a comment.
+        text = path.read_text(encoding="utf-8")
+        assert not [name for name in given_ones - asked if f"${name}" in text], path
 
 
-@each_file
-def test_file_reads_only_existing_tables(path: Path) -> None:
-    own = f"{path.parent.name}.{path.stem}"
-    for name in given.inputs(declared(path)):
-        layer, _, short = name.partition(".")
-        if name in given.FRAMES:
-            continue
-        if layer == "released":
-            assert table(short).is_published
-        else:
-            assert table(short).layer == layer
-            assert name != own or layer == "landed"
+def test_files_read_only_existing_tables() -> None:
+    for path in FILES:
+        own = f"{path.parent.name}.{path.stem}"
+        for name in set(given.inputs(declared(path))) - set(given.FRAMES):
+            layer, _, short = name.partition(".")
+            if layer == "released":
+                assert table(short).is_published, path
+            else:
+                assert table(short).layer == layer, path
+                assert name != own or layer == "landed", path
 
 
 def test_every_sql_table_has_a_file_and_vice_versa() -> None:

@@ -31,8 +31,6 @@ DECLARED = {replace(column, nullable=False, hides=None) for made in TABLES for c
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}
 OF_THEIR_TABLE |= {"start_s", "end_s", "confidence", "metric"}
 
-each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
-
 
 # ---- declarations
 
@@ -126,13 +124,12 @@ def test_bounds_and_choices_fit_the_type() -> None:
         assert len(set(column.choices)) == len(column.choices), column.name
 
 
-@each_table
-def test_table_has_valid_key_grain_and_partition(made: Table) -> None:
-    assert len(set(made.column_names)) == len(made.columns)
-    assert set(made.key) <= set(made.column_names)
-    assert re.fullmatch(r"one row per [^\n]*[^.\n]", made.grain)
-    if made.partition is not None:
-        assert made.column(made.partition).dtype == "date"
+def test_tables_have_valid_keys_grains_and_partitions() -> None:
+    for made in TABLES:
+        assert len(set(made.column_names)) == len(made.columns), made.name
+        assert set(made.key) <= set(made.column_names), made.name
+        assert re.fullmatch(r"one row per [^\n]*[^.\n]", made.grain), made.name
+        assert made.partition is None or made.column(made.partition).dtype == "date", made.name
 
 
 def test_table_names_are_unique_and_found() -> None:
@@ -148,23 +145,23 @@ def test_table_names_are_unique_and_found() -> None:
 # ---- dialects
 
 
-@each_table
-def test_polars_and_arrow_schemas_agree(made: Table) -> None:
-    as_arrow = arrow.schema(made)
-    assert as_arrow.names == list(frames.schema(made)) == list(made.column_names)
-    assert pl.DataFrame(as_arrow.empty_table()).schema == frames.schema(made)
-    assert frames.empty(made).to_arrow().cast(as_arrow).schema.equals(as_arrow, check_metadata=True)
+def test_polars_and_arrow_schemas_agree() -> None:
+    for made in TABLES:
+        as_arrow = arrow.schema(made)
+        assert as_arrow.names == list(frames.schema(made)) == list(made.column_names), made.name
+        assert pl.DataFrame(as_arrow.empty_table()).schema == frames.schema(made), made.name
+        assert frames.empty(made).to_arrow().cast(as_arrow).schema.equals(as_arrow, check_metadata=True), made.name
 
 
-@each_table
-def test_arrow_fields_have_units_and_docs(made: Table) -> None:
-    as_arrow = arrow.schema(made)
-    assert as_arrow.metadata[b"grain"].decode() == made.grain
-    assert as_arrow.metadata[b"key"].decode().split(",") == list(made.key)
-    for column, field in zip(made.columns, as_arrow, strict=True):
-        assert field.nullable == column.nullable
-        assert field.metadata[b"doc"].decode() == column.doc
-        assert (field.metadata.get(b"unit") or b"").decode() == (column.unit or "")
+def test_arrow_fields_have_units_and_docs() -> None:
+    for made in TABLES:
+        as_arrow = arrow.schema(made)
+        assert as_arrow.metadata[b"grain"].decode() == made.grain
+        assert as_arrow.metadata[b"key"].decode().split(",") == list(made.key)
+        for column, field in zip(made.columns, as_arrow, strict=True):
+            assert field.nullable == column.nullable
+            assert field.metadata[b"doc"].decode() == column.doc
+            assert (field.metadata.get(b"unit") or b"").decode() == (column.unit or "")
 
 
 # ---- rules

@@ -91,12 +91,6 @@ def test_incomplete_record_is_refused(tmp_path: Path, lost: str) -> None:
         assert refused["line"].to_list() == [14]
 
 
-def test_last_record_without_line_end_is_refused(tmp_path: Path) -> None:
-    rows, _, refused = read_text(tmp_path, (record(5) + record(9, 20)).removesuffix("\n"))
-    assert rows["total_written_bytes"].to_list() == [5]
-    assert "no end" in refused["reason"][0]
-
-
 def test_output_of_other_requests_is_skipped(tmp_path: Path) -> None:
     failed = f"_fs_io_s_ _n_ 10.22.0.106 _nn_ rw02 _rc_ 1 _t_ {T} _tu_ 407431 _cl_ - _fs_ -\n"
     whole = line(9).replace("_fs_io_s_", "_io_s_").replace(" _cl_ gpfs.domain _fs_ scratch _d_ 48", "")

@@ -80,28 +80,9 @@ def test_bad_sample_loses_only_itself(tmp_path: Path) -> None:
     assert refused["reason"].str.contains("1 of 4 samples are not").all()
 
 
-def test_response_with_gaps_only_has_no_rows(tmp_path: Path) -> None:
-    rows, scrapes, refused = read(tmp_path, series("lustre_write_bytes_total", {0: "NaN"}))
-    assert rows.is_empty()
-    assert scrapes.is_empty()
-    assert refused.is_empty()
-
-
-def test_empty_response_has_no_rows_and_partial_one_is_refused(tmp_path: Path) -> None:
-    rows, scrapes, refused = read(tmp_path)
-    assert rows.is_empty()
-    assert scrapes.is_empty()
-    assert refused.is_empty()
-    path = tmp_path / "answer.json"
-    for document in (
-        {"status": "error", "errorType": "timeout", "error": "query timed out"},
-        {"data": {"result": [], "resultType": "matrix"}, "isPartial": True, "status": "success"},
-        {"data": {"result": [], "resultType": "matrix"}, "warnings": ["a store did not answer"], "status": "success"},
-    ):
-        path.write_text(json.dumps(document))
-        assert recognize(read_head(path)) == SOURCE
-        with pytest.raises(InputRefused, match=r"query timed out|isPartial|did not answer"):
-            read_counters(SOURCE, path)
+@pytest.mark.parametrize("items", [[], [series("lustre_write_bytes_total", {0: "NaN"})]], ids=["empty", "gaps only"])
+def test_response_without_values_has_no_rows(tmp_path: Path, items: list[dict[str, Any]]) -> None:
+    assert all(table.is_empty() for table in read(tmp_path, *items))
 
 
 def test_invalid_series_are_refused(tmp_path: Path) -> None:

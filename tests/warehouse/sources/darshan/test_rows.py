@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.darshan import rows as darshan_rows
 from iosig.warehouse.sources.darshan.rows import _Mounts, _user
 from tests.warehouse.sources.darshan.test_layout import ID, Log
@@ -267,10 +266,3 @@ def test_damaged_module_is_reported_and_not_read(tmp_path: Path) -> None:
     ]
     assert tables["trace_modules"]["reason"][1]
     assert "trace_requests" not in tables
-
-
-def test_other_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.darshan"
-    path.write_text("CC = mpicc\n" * 100)
-    with pytest.raises(InputRefused):
-        tables_of(path)

@@ -118,14 +118,6 @@ def test_records_of_old_versions_end_earlier(tmp_path: Path) -> None:
     assert rows.select("job_id", "state").rows() == [("1", "FAILED")]
 
 
-def test_truncated_lines_and_wrong_lengths_are_refused(tmp_path: Path) -> None:
-    texts = [job(1), job(2)[:300], job(3).replace(" 0 3 ", " 0 2 "), job(4, name='a " b'), "hello", job(5)]
-    rows, refused = read_text(tmp_path, "".join(f"{text.strip()}\n" for text in texts))
-    assert rows["job_id"].to_list() == ["1", "5"]
-    assert refused["line"].to_list() == [2, 3, 4, 5]
-    assert refused["reason"].str.contains("lists put them|not a record of lsb.acct").all()
-
-
 @pytest.mark.parametrize("start", ["\ufeff", "# a comment\n", '"EVENT_ADRSV_FINISH" "10.1" 1772366400 0 0 0 "a#1"\n'])
 def test_first_lines_and_line_ends_do_not_stop_recognition(tmp_path: Path, start: str) -> None:
     rows, refused = read_text(tmp_path, (start + job(1)).replace("\n", "\r\n"))

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs.pbs import SKIPPED, SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading
 from tests.warehouse.sources.batch_reading import read_log
@@ -251,18 +249,3 @@ def test_record_time_is_local_and_replaces_missing_end(tmp_path: Path) -> None:
     assert rows.select("job_id", "ended_at").rows() == [("1.s", epoch(1143439202)), ("3.s", epoch(1143439202))]
     assert refused["line"].to_list() == [2]
     assert "occurs twice in America/Chicago" in refused["reason"][0]
-
-
-def test_unknown_time_zone_raises_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Mars"):
-        read_lines(tmp_path, TORQUE_END, zone="Mars")
-
-
-def test_ten_thousand_records_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path, *[TORQUE_END, PBS_END] * 5000)
-    started = time.perf_counter()
-    rows, refused = read_log(SOURCE, path)
-    with capsys.disabled():
-        print(f"\npbs: 10,000 records in {time.perf_counter() - started:.2f} s")
-    assert rows.height == 10_000
-    assert refused.is_empty()

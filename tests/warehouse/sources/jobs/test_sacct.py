@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -290,24 +289,6 @@ def test_log_with_error_message_is_refused(tmp_path: Path) -> None:
         read_lines(tmp_path, "JobID|State", "1|COMPLETED", "sacct: error: Problem talking to the database")
 
 
-def test_lines_with_wrong_number_of_fields_are_refused(tmp_path: Path) -> None:
-    rows, refused = read_lines(tmp_path, "JobID|Comment|State", "1|a|COMPLETED", "2|a|b|COMPLETED", "3|a", "x")
-    assert rows["line"].to_list() == [2]
-    assert refused.select("line", "reason", "raw").rows() == [
-        (3, "The line has 4 fields; the header has 3.", "2|a|b|COMPLETED"),
-        (4, "The line has 2 fields; the header has 3.", "3|a"),
-        (5, "The line has 1 fields; the header has 3.", "x"),
-    ]
-    assert refused["remedy"].null_count() == 0
-
-
-def test_lines_without_header_in_unknown_form_are_refused(tmp_path: Path) -> None:
-    rows, refused = read_lines(tmp_path, "1|COMPLETED", "2|COMPLETED")
-    assert rows.is_empty()
-    assert refused["line"].to_list() == [1, 2]
-    assert "26 or 21" in refused["reason"][0]
-
-
 def test_empty_cells_are_null_and_only_job_id_is_required(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, HEADER, "1||||", " 2 | |  |None|", "|bob|COMPLETED||", "", "   ")
     assert rows.select("job_id", "user", "state", "started_at").rows() == [
@@ -404,12 +385,6 @@ def test_rounded_or_invalid_counts_are_refused(tmp_path: Path) -> None:
 
 
 # ---- times
-
-
-def test_unknown_end_means_running(tmp_path: Path) -> None:
-    rows, refused = read_lines(tmp_path, HEADER, "1|a|RUNNING|2020-01-01T00:00:00|Unknown")
-    assert refused.is_empty()
-    assert rows.select("started_at", "ended_at").rows() == [(utc("2020-01-01T00:00:00"), None)]
 
 
 def test_local_times_use_time_zone_and_ambiguous_times_are_refused(tmp_path: Path) -> None:
@@ -560,18 +535,3 @@ def test_records_round_trip_with_any_fields_in_any_order(tmp_path: Path, data: s
     assert rows.select(names).to_dicts() == [{name: record[name] for name in names} for record in records]
     absent = [name for name in FIELD_OF if name not in names]
     assert all(rows[name].null_count() == len(records) for name in absent)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_lines_are_read_in_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = (
-        "{}|{}|c|p|q|a|g|1|u|2|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-02T01:00:00|"
-        "1-01:00:00|0:0|COMPLETED|4|64|64|8G|cpu=64|billing=64|2-00:00:00|n[1-4]|name"
-    )
-    path = write(tmp_path, *(line.format(number, number) for number in range(100_000)))
-    started = time.perf_counter()
-    batches = list(SOURCE.read(path, Reading(time_zone="UTC")))
-    with capsys.disabled():
-        print(f"\nsacct: 100,000 lines of 26 fields in {time.perf_counter() - started:.2f} s")
-    assert sum(batch.rows.height for batch in batches) == 100_000
-    assert len(batches) > 1

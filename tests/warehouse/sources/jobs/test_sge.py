@@ -117,18 +117,6 @@ def test_all_versions_and_separators_in_the_category_are_read(tmp_path: Path, mo
     assert rows.select(names).rows() == [("1", "climate", 8, at(10), "COMPLETED")]
 
 
-def test_surplus_separators_elsewhere_are_refused_by_their_count(tmp_path: Path) -> None:
-    good, bad = record(1), record(2).replace(":icon:", ":ic:on:")
-    short = record(3).partition(":climate")[0] + "\n"
-    rows, refused = read_text(tmp_path, good + bad + short)
-    assert rows["job_id"].to_list() == ["1"]
-    assert refused.select("line", "reason").rows() == [
-        (2, "The line has 46 fields, and its numbers are not where the format has them."),
-        (3, "The line has 31 fields where the format has at least 43."),
-    ]
-    assert refused["remedy"].unique().to_list() == ["Check for a truncated line, or a `:` within a name."]
-
-
 def test_uge_writes_milliseconds_and_who_deleted_a_job(tmp_path: Path) -> None:
     deleted = ":0:0:NONE:bob@head1:0:0:login1:NONE:qsub job.sh:60.5"
     rows, _ = read_text(tmp_path, record(1, more=deleted, failed=100, status=137, unit=1000))

@@ -95,16 +95,6 @@ def test_unknown_values_are_null(tmp_path: Path) -> None:
     assert rows.select("account", "cluster", "started_at", "state").rows() == [(None, None, None, "CANCELLED")]
 
 
-def test_ambiguous_and_truncated_lines_are_refused(tmp_path: Path) -> None:
-    good, cut = job(), job()[:130] + "\n"
-    rows, refused = read_text(tmp_path, good + job(name="a JobState=FAILED b") + cut + good)
-    assert rows["line"].to_list() == [1, 4]
-    assert refused.select("line", "reason").rows() == [
-        (2, "The key JobState occurs more than once."),
-        (3, "The line has no EndTime."),
-    ]
-
-
 def test_times_need_a_zone(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no time zone"):
         read_text(tmp_path, job(), Reading())

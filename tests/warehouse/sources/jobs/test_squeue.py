@@ -49,20 +49,6 @@ def test_consecutive_replies_are_read_with_their_times(tmp_path: Path) -> None:
     ]
 
 
-def test_truncated_or_undated_replies_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "queue-1772366400"
-    path.write_text(ANSWER + "5|ann|(null)\n")
-    rows, reasons = batches(path)
-    assert (rows.height, reasons) == (3, ["The line has 3 fields; the header has 14."])
-    path.write_text(f"17723664x0\n{ANSWER}1772366700\n{ANSWER}{ANSWER}")
-    rows, reasons = batches(path)
-    assert rows["observed_at"].unique().to_list() == [AT.replace(minute=5)]
-    assert reasons == ["The time of the query is unknown, or no header precedes it."] * 7
-    path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
-    with pytest.raises(InputRefused, match="lacks JOBID or STATE"):
-        batches(path)
-
-
 @pytest.mark.parametrize(
     ("fields", "line", "name"),
     [

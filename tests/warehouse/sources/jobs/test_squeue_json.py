@@ -86,20 +86,3 @@ def test_time_of_content_precedes_that_of_file(tmp_path: Path, name: str, update
     os.utime(path, (SECONDS + 500,) * 2)
     rows, _ = gathered(squeue_json.read(path, Reading()), QUEUE_RECORDS)
     assert rows["observed_at"].to_list() == [datetime.fromtimestamp(seconds, UTC)]
-
-
-@pytest.mark.parametrize(
-    ("broken", "reason"),
-    [
-        ({"time_limit": "1:00"}, "time_limit is not a number of minutes"),
-        ({"user_name": ["ann"]}, "user_name is not text"),
-        ({"job_state": "BUSY"}, "BUSY is not one"),
-        ({"submit_time": {"number": {}}}, "submit_time is not a number"),
-    ],
-)
-def test_malformed_job_is_refused_individually(tmp_path: Path, broken: dict[str, Any], reason: str) -> None:
-    rows, refused = read(tmp_path / "squeue.json", job(True), job(False) | broken, "no job")
-    assert rows.height == 1
-    assert refused["line"].to_list() == [2, 3]
-    assert reason in refused["reason"][0]
-    assert "icon" in refused["raw"][0]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -152,13 +151,3 @@ def test_jobs_round_trip(tmp_path: Path, jobs: list[tuple[int, int, int, int, in
     assert refused.is_empty()
     names = ["job_id", "submitted_at", "started_at", "ended_at", "task_count", "state"]
     assert rows.select(names).rows() == expected
-
-
-def test_sixty_thousand_jobs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path, *HEADER, *[LINE] * 60_000)
-    started = time.perf_counter()
-    rows, refused = read_log(SOURCE, path)
-    with capsys.disabled():
-        print(f"\nswf: 60,000 jobs in {time.perf_counter() - started:.2f} s")
-    assert rows.height == 60_000
-    assert refused.is_empty()

@@ -47,49 +47,6 @@ def test_interval_is_distance_between_polls(tmp_path: Path) -> None:
     assert rows["filesystem"].unique().to_list() == ["default"]
 
 
-def test_bad_lines_are_refused_with_line_number_and_others_are_read(tmp_path: Path) -> None:
-    bad = {
-        3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is not a number"),
-        4: ("2026-01-01T00:00:02Z,b,-3,4", "read_bytes_per_s is below 0"),
-        5: ("2026-01-01T00:00:02Z,b,3,-inf", "write_bytes_per_s is not a finite number"),
-        6: ("2026-01-01T00:00:02Z,b,inf,4", "read_bytes_per_s is not a finite number"),
-        7: ("2026-01-01T00:00:02Z,b,3", "3 fields where 4"),
-        8: ("2026-01-01T00:00:02Z,b,3,4,5", "5 fields where 4"),
-        9: ("yesterday,b,3,4", "not a time"),
-        10: (",b,3,4", "polled_at is missing"),
-        11: ("2026-01-01T00:00:02Z,,3,4", "controller is missing"),
-        12: ("2026-01-01T00:00:02Z, ,3,4", "controller is missing"),
-        13: ("1767225602000,b,3,4", "not a time"),
-        14: ('2026-01-01T00:00:02Z,"b,3,4', "quotes"),
-        15: ("2026-01-01T00:00:02Z,b\x00,3,4", "not UTF-8 text"),
-        16: ("2026-01-01T00:00:02Z,b,1e999,4", "not a finite number"),
-    }
-    lines = [GOOD[0], *(text for text, _ in bad.values()), "", GOOD[2]]
-    rows, refused = read_input(SOURCE, write(tmp_path, *lines))
-    assert values(rows) == [(at(2), "a", 2.0, 1.0, 2.0, None), (at(4), "a", 2.0, 5.0, 6.5, None)]
-    assert refused["line"].to_list() == list(bad)
-    for (text, reason), row in zip(bad.values(), refused.iter_rows(named=True), strict=True):
-        assert reason in row["reason"], text
-        assert row["raw"] == text
-        assert row["remedy"]
-
-
-@pytest.mark.parametrize(
-    ("text", "refused_lines"),
-    [
-        ("2026-01-01T00:00:04Z,b,3", [5]),
-        ("2026-01-01T00:00:04Z,b,3,4,5", [5]),
-        ("2026-01-01T00:00:04Z,b\x00,3,4", [5]),
-        ('2026-01-01T00:00:04Z,"b\nc",3,4', [5, 6]),
-        ('2026-01-01T00:00:04Z,"b,c",3,', []),
-    ],
-)
-def test_single_odd_line_is_parsed_strictly(tmp_path: Path, text: str, refused_lines: list[int]) -> None:
-    rows, refused = read_input(SOURCE, write(tmp_path, *GOOD, text))
-    assert refused["line"].to_list() == refused_lines
-    assert rows.height == len(GOOD) + (not refused_lines)
-
-
 def test_lines_before_header_and_later_headers_are_recognized(tmp_path: Path) -> None:
     names = HEADER.split(",")
     swapped = [*names[:2], names[3], names[2]]
@@ -123,12 +80,6 @@ def test_first_cause_is_named_if_few_rows_are_readable(tmp_path: Path) -> None:
     assert "without separators" in refusal.value.remedy
     with pytest.raises(InputRefused, match="All polls are of one instant"):
         read_input(SOURCE, write(tmp_path, GOOD[0]))
-
-
-def test_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
-    rows, refused = read_input(SOURCE, write(tmp_path, GOOD[0], "2026-01-01T00:00:04Z,a,,"))
-    assert refused.is_empty()
-    assert values(rows)[1] == (at(4), "a", 2.0, None, None, "missing")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

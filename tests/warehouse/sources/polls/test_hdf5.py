@@ -45,19 +45,6 @@ def test_child_yields_arrays_of_plain_types(tmp_path: Path) -> None:
     assert {array.dtype.kind for arrays in given for array in arrays.values()} <= set("biufU")
 
 
-def test_negative_zero_of_tokio_is_missing_but_zero_is_not(tmp_path: Path) -> None:
-    _, block = hdf5.tokio(str(archives.tokio(tmp_path / "a", LEFT, CELLS, CELLS)))
-    assert np.isnan(block["read"]).tolist() == [[False, False], [True, False], [False, False]]
-
-
-def test_marked_cell_of_pylmt_is_missing_only_without_bytes(tmp_path: Path) -> None:
-    read, write = [[0, 0, 2], [0, 1, 0]], [[0, 5, 0], [0, 0, 0]]
-    marked = archives.pylmt(tmp_path / "a", LEFT, read, write, missing=[[1, 1, 1], [0, 1, 1]])
-    _, block = hdf5.pylmt(str(marked))
-    assert np.isnan(block["read"]).T.tolist() == [[True, False, False], [False, False, True]]
-    assert np.array_equal(np.isnan(block["write"]), np.isnan(block["read"]))
-
-
 def test_load_of_wrong_length_does_not_extend_recording(tmp_path: Path) -> None:
     for load, expected in (([0, 0, 0, 1, 0], 4), ([0, 0, np.nan, 0, 0], 2), ([1, 1, 1, 1, 1, 1], 2)):
         path = archives.pylmt(tmp_path / "a", TIMES, [[0, 1, 0, 0, 0], [0] * 5], np.zeros((2, 5)), load=load)
@@ -93,14 +80,6 @@ def test_file_without_datasets_is_refused_with_their_name(tmp_path: Path, read: 
         file.create_group("FSStepsGroup")
         file.create_group("datatargets")
     with pytest.raises(InputRefused, match=r"no dataset (FSStepsGroup/FSStepsDataSet|datatargets/timestamps)"):
-        list(read(str(tmp_path / "a")))
-
-
-@every_reader
-@pytest.mark.parametrize("content", [b"", b"no archive", b"\x89HDF\r\n\x1a\n"])
-def test_file_that_is_not_hdf5_is_refused(tmp_path: Path, read: Reader, content: bytes) -> None:
-    (tmp_path / "a").write_bytes(content)
-    with pytest.raises(InputRefused, match="cannot be read"):
         list(read(str(tmp_path / "a")))
 
 

@@ -83,16 +83,6 @@ def test_bad_rows_are_refused_with_row_number_and_values(tmp_path: Path, monkeyp
     assert '"write_bytes_per_s":"6"' in refused["raw"][0]
 
 
-@pytest.mark.parametrize("piece_rows", [1, 2])
-def test_batch_size_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int) -> None:
-    path = write(tmp_path, read_bytes_per_s=[1.0, -2.0, 3.0, -4.0])
-    whole = read_input(SOURCE, path)
-    monkeypatch.setattr(parquet, "PIECE_ROWS", piece_rows)
-    pieces = read_input(SOURCE, path)
-    assert pieces[0].equals(whole[0])
-    assert pieces[1].equals(whole[1])
-
-
 def test_wrong_columns_and_types_are_refused_with_their_name(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no column ts"):
         read_input(SOURCE, write(tmp_path), Reading(time_zone="UTC", columns={"polled_at": "ts"}))

@@ -73,12 +73,6 @@ def test_gap_in_grid_is_kept(tmp_path: Path) -> None:
     assert rows["interval_s"].unique().to_list() == [5.0]
 
 
-def test_unordered_steps_are_refused(tmp_path: Path) -> None:
-    rows, refused = read_input(SOURCE, archives.tokio(tmp_path / "a.hdf5", [ZERO, ZERO + 5, ZERO + 5], READ, WRITE))
-    assert rows.height == 4
-    assert refused["line"].to_list() == [3]
-
-
 @pytest.mark.usefixtures("in_a_child")
 def test_three_formats_of_same_data_yield_equal_polls(shared_data: Path) -> None:
     folder = shared_data / "lmt"

@@ -206,31 +206,17 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("number", range(len(WRONG)), ids=list(map(str, range(len(WRONG)))))
-def test_invalid_line_is_refused_and_others_are_read(number: int, tmp_path: Path) -> None:
-    line, reason = list(WRONG.items())[number]
-    path = written(tmp_path / "a", format_line(prediction(1)), line, format_line(prediction(2)))
-    found, (refused,) = read(path)
-    assert [row["evaluation"] for row in found] == [1, 2]
-    assert refused["line"] == 2
-    assert reason in refused["reason"]
-    assert refused["reason"].endswith(".")
-    assert refused["remedy"].endswith(".")
-    assert refused["raw"] == line[:2000]
-
-
-def test_truncated_last_line_is_refused(tmp_path: Path) -> None:
-    line = format_line(prediction(2))
-    path = written(tmp_path / "a", format_line(prediction(1)), line[: len(line) // 2], end="")
-    found, (refused,) = read(path)
-    assert len(found) == 1
-    assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line is truncated")
-
-
-def test_line_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(format_line(prediction(1)).encode() + b"\n\xff\xfe\x00{\n")
-    found, (refused,) = read(tmp_path / "a")
-    assert (len(found), refused["line"]) == (1, 2)
+def test_invalid_lines_are_refused_and_others_are_read(tmp_path: Path) -> None:
+    lines = [line for wrong in WRONG for line in (wrong, format_line(prediction(1)))]
+    found, rejects = read(written(tmp_path / "a", *lines))
+    rejects.sort(key=lambda row: int(row["line"]))
+    assert [row["line"] for row in found] == list(range(2, len(lines) + 1, 2))
+    assert [row["line"] for row in rejects] == list(range(1, len(lines), 2))
+    for refused, (line, reason) in zip(rejects, WRONG.items(), strict=True):
+        assert reason in refused["reason"]
+        assert refused["reason"].endswith(".")
+        assert refused["remedy"].endswith(".")
+        assert refused["raw"] == line[:2000]
 
 
 def test_long_file_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

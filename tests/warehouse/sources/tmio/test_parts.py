@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import struct
 import tracemalloc
 from pathlib import Path
 
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.protocol import Reading
-from iosig.warehouse.sources.tmio import parts as tmio_parts, source
+from iosig.warehouse.sources.tmio import parts as tmio_parts
 from iosig.warehouse.sources.tmio.parts import Part, Refusal, read_parts
-from tests.budget import examples
 
 
 def of(tmp_path: Path, content: bytes) -> list[Part | Refusal]:
@@ -150,35 +146,3 @@ def test_memory_does_not_grow_with_number_of_flushes(tmp_path: Path) -> None:
         return most
 
     assert peak(100) < 1.5 * peak(5)
-
-
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.binary(max_size=300),
-    st.sampled_from([b"", b'{"read_sync": ', b"\x9e\xa9read_sync", struct.pack(">BI", 0xDD, 14)]),
-)
-def test_arbitrary_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: bytes) -> None:
-    path = tmp_path / "trace"
-    path.write_bytes(start + content)
-    try:
-        list(source.read(path, Reading()))
-    except InputRefused:
-        return
-
-
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damaged_trace_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    packed = msgpack.packb(array("write_sync", phase(3, 0, 1), total=3)) * 3
-    plain = (
-        b'{"write_sync": {"total_bytes": 3, "bandwidth": {"b_rank_avr": [3], "t_rank_s": [0], "t_rank_e": [1]}}}\n' * 3
-    )
-    content = bytearray(data.draw(st.sampled_from([packed, plain])))
-    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
-        content[place] ^= data.draw(st.integers(1, 255))
-    path = tmp_path / "trace"
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    try:
-        list(source.read(path, Reading()))
-    except InputRefused:
-        return
