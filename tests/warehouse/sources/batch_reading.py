@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
@@ -58,8 +58,27 @@ def read_counters(source: Source, path: Path, reading: Reading | None = None) ->
     return gathered(source.read(path, reading or Reading()), COUNTER_SAMPLES, SCRAPES)
 
 
-def read_written(source: Source, path: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    """Write a text, check that its format is recognized, and read all of its counters."""
+def read_written(
+    source: Source,
+    path: Path,
+    text: str,
+    reading: Reading | None = None,
+    *,
+    read: Callable[[Source, Path, Reading | None], tuple[pl.DataFrame, ...]] = read_counters,
+) -> tuple[pl.DataFrame, ...]:
+    """Write a text, check that its format is recognized, and read all of it: by default, counters."""
     path.write_text(text)
     assert recognize(read_head(path)) == source
-    return read_counters(source, path, reading)
+    return read(source, path, reading)
+
+
+def write_lines(folder: Path, *lines: str) -> Path:
+    """Write the lines of a log."""
+    path = folder / "log"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    return path
+
+
+def read_lines(source: Source, folder: Path, *lines: str, zone: str | None = "UTC") -> tuple[pl.DataFrame, ...]:
+    """Write the lines of a job log and read its records."""
+    return read_log(source, write_lines(folder, *lines), Reading(time_zone=zone))

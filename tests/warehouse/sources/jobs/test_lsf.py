@@ -8,10 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.lsf import SOURCE
-from iosig.warehouse.sources.protocol import recognize
-from tests.warehouse.sources.batch_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log, read_written
 
 T = 1772366400
 
@@ -42,10 +40,7 @@ def job(
 
 
 def read_text(folder: Path, text: str) -> tuple[pl.DataFrame, ...]:
-    path = folder / "lsb.acct"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_log(SOURCE, path)
+    return read_written(SOURCE, folder / "lsb.acct", text, read=read_log)
 
 
 def at(second: float) -> datetime:

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from iosig.warehouse.sources.jobs.pbs import SKIPPED, SOURCE
-from iosig.warehouse.sources.protocol import Head, Reading
-from tests.warehouse.sources.batch_reading import read_log
+from iosig.warehouse.sources.protocol import Head
+from tests.warehouse.sources import batch_reading
 
 TORQUE_END = (
     "12/21/2009 15:27:00;E;6.edge.example.edu;user=jones group=staff jobname=impi-hybrid queue=ccr ctime=1261424924 "
@@ -27,14 +27,7 @@ PBS_END = (
 )
 
 
-def write(folder: Path, *lines: str) -> Path:
-    path = folder / "20240102"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def read_lines(folder: Path, *lines: str, zone: str | None = "UTC") -> tuple[pl.DataFrame, pl.DataFrame]:
-    return read_log(SOURCE, write(folder, *lines), Reading(time_zone=zone))
+read_lines = partial(batch_reading.read_lines, SOURCE)
 
 
 def epoch(seconds: int) -> datetime:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +13,11 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
 from iosig.warehouse.sources.jobs.sacct import SOURCE
-from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
+from iosig.warehouse.sources.protocol import HEAD_BYTES, Head
 from iosig.warehouse.store.landing import find_source
 from tests.budget import examples
-from tests.warehouse.sources.batch_reading import read_log
+from tests.warehouse.sources import batch_reading
+from tests.warehouse.sources.batch_reading import read_log, write_lines
 
 STATES = JOB_RECORDS.column("state").choices
 HEADER = "JobID|User|State|Start|End"
@@ -31,14 +33,7 @@ FORM_26_LINE = (
 )
 
 
-def write(folder: Path, *lines: str, name: str = "log") -> Path:
-    path = folder / name
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
-    return path
-
-
-def read_lines(folder: Path, *lines: str, zone: str | None = "UTC") -> tuple[pl.DataFrame, pl.DataFrame]:
-    return read_log(SOURCE, write(folder, *lines), Reading(time_zone=zone))
+read_lines = partial(batch_reading.read_lines, SOURCE)
 
 
 def utc(text: str) -> datetime:
@@ -242,7 +237,7 @@ def test_delimiter_in_last_free_text_field_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("separator", ["^|^", "\t", ";", "@", ","])
 def test_separator_is_inferred_from_header(tmp_path: Path, separator: str) -> None:
     lines = ["JobID|User|Start|JobName".replace("|", separator), "7|ann|2020-01-01T00:00:00|x".replace("|", separator)]
-    assert SOURCE.sniff(read_head(write(tmp_path, "# exported", "", *lines)))
+    assert SOURCE.sniff(read_head(write_lines(tmp_path, "# exported", "", *lines)))
     rows, refused = read_lines(tmp_path, "# exported", "", *lines)
     assert refused.is_empty()
     assert rows.select("job_id", "user", "started_at", "job_name").rows() == [("7", "ann", utc("2020-01-01"), "x")]
@@ -280,7 +275,7 @@ def test_near_miss_is_refused_with_its_remedy(
     tmp_path: Path, lines: list[str], reason: str, remedy: str, format_name: str | None
 ) -> None:
     with pytest.raises(InputRefused, match=reason) as raised:
-        find_source(write(tmp_path, *lines), None, format_name)
+        find_source(write_lines(tmp_path, *lines), None, format_name)
     assert remedy in raised.value.remedy
 
 

@@ -11,10 +11,8 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.sge import SOURCE
-from iosig.warehouse.sources.protocol import recognize
-from tests.warehouse.sources.batch_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log, read_written
 
 T = 1795916800
 HEAD = "# Version: 8.1.9\n# \n# DO NOT MODIFY THIS FILE MANUALLY!\n# \n"
@@ -60,10 +58,7 @@ def record(number: int, *, host: str = "cn1", pe: str = "mpi", slots: int = 8, *
 
 
 def read_text(folder: Path, text: str) -> tuple[pl.DataFrame, ...]:
-    path = folder / "accounting"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_log(SOURCE, path)
+    return read_written(SOURCE, folder / "accounting", text, read=read_log)
 
 
 def at(second: float) -> datetime:

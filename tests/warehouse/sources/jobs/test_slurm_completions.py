@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.slurm_completions import SOURCE
-from iosig.warehouse.sources.protocol import Reading, recognize
-from tests.warehouse.sources.batch_reading import UTC_ZONE, read_log
+from iosig.warehouse.sources.protocol import Reading
+from tests.warehouse.sources.batch_reading import UTC_ZONE, read_log, read_written
 
 OLD = (
     "JobId={id} UserId=ann(1001) GroupId=staff(100) Name={name} JobState={state} Partition=main TimeLimit={limit} "
@@ -33,10 +32,7 @@ def job(**values: str) -> str:
 
 
 def read_text(folder: Path, text: str, reading: Reading = UTC_ZONE) -> tuple[pl.DataFrame, ...]:
-    path = folder / "slurm_jobcomp.log"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_log(SOURCE, path, reading)
+    return read_written(SOURCE, folder / "slurm_jobcomp.log", text, reading, read=read_log)
 
 
 def test_published_case_has_one_job_of_two_nodes(shared_data: Path) -> None:

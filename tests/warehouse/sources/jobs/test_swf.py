@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
 from iosig.warehouse.sources.protocol import Head
 from tests.budget import examples
-from tests.warehouse.sources.batch_reading import read_log
+from tests.warehouse.sources import batch_reading
 
 START = 749458803
 ZERO = datetime.fromtimestamp(START, UTC)
@@ -18,14 +18,7 @@ HEADER = ("; Version: 2.2", "; Computer: IBM SP2", f"; UnixStartTime: {START}", 
 LINE = "1 0 1460 16 128 -1 -1 128 -1 -1 1 7 2 3 1 5 -1 -1"
 
 
-def write(folder: Path, *lines: str) -> Path:
-    path = folder / "log.swf"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def read_lines(folder: Path, *lines: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return read_log(SOURCE, write(folder, *lines))
+read_lines = partial(batch_reading.read_lines, SOURCE)
 
 
 @pytest.mark.parametrize(

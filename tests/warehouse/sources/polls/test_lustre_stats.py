@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.polls.lustre_stats import SOURCE
-from iosig.warehouse.sources.protocol import Reading, recognize
+from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.rows.field_use import record_fields
 from tests.budget import examples
-from tests.warehouse.sources.batch_reading import read_input
+from tests.warehouse.sources.batch_reading import read_input, read_written
 
 T = 1723117000
 OST = "obdfilter.scratch-OST0000.stats"
@@ -44,10 +43,7 @@ def reading(
 def read_text(
     folder: Path, text: str, options: Reading | None = None, name: str = "oss1.stats"
 ) -> tuple[pl.DataFrame, ...]:
-    path = folder / name
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_input(SOURCE, path, options)
+    return read_written(SOURCE, folder / name, text, options, read=read_input)
 
 
 def test_published_case_has_the_rise_between_readings(shared_data: Path) -> None:

@@ -16,7 +16,7 @@ from iosig.warehouse.sources.polls.mmperfmon import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.polls import mmperfmon as naive
-from tests.warehouse.sources.batch_reading import read_input
+from tests.warehouse.sources.batch_reading import read_input, read_written
 
 DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
 FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
@@ -36,10 +36,7 @@ def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str
 
 
 def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    path = folder / "mmperfmon.out"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_input(SOURCE, path, reading)
+    return read_written(SOURCE, folder / "mmperfmon.out", text, reading, read=read_input)
 
 
 def totals(text: str) -> Counter[tuple[str, str]]:
