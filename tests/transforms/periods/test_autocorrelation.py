@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from iosig.transforms.periods.interface.detections import OUTCOMES
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.even_values import Grid, bin_requests
 from iosig.transforms.throughput.requests import Requests
-from tests.budget import examples
+from tests.budget import examples, one_in
 from tests.naive.periods import autocorrelation as naive
 
 NAN = float("nan")
@@ -293,11 +294,10 @@ def many_kinds(count: int) -> Reals:
     )
 
 
-@pytest.mark.parametrize("count", [7, 16, 63, 97, 256, 400, 499, 1000])
-@pytest.mark.parametrize(
-    "params",
-    [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(max_z=2.5)],
-)
+_PARAMS = (AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(max_z=2.5))
+
+
+@pytest.mark.parametrize(("count", "params"), one_in(5, product((7, 16, 63, 97, 256, 400, 499, 1000), _PARAMS), slow=4))
 def test_results_are_independent_of_the_batch(count: int, params: AutocorrelationParams) -> None:
     table = many_kinds(count)
     signals = EvenSignals(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iosig.transforms.arrays import Ragged, Reals
 from iosig.transforms.periods.autoperiod import find_periods
 from iosig.transforms.periods.autoperiod_analysis import Analysis, analyze, resample
-from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals, estimate_steps_s
+from iosig.transforms.periods.autoperiod_periodogram import estimate_steps_s
+from tests.transforms.periods.test_autoperiod import at_instants
 
 NAN = float("nan")
-
-
-def at_instants(times: Reals, values: Reals) -> UnevenSignals:
-    return UnevenSignals.from_intervals(
-        times, np.zeros(len(times)), Ragged(np.asarray(values, np.float64), np.array([0, len(times)]))
-    )
 
 
 def test_resampling_keeps_even_samples_and_gaps() -> None:

@@ -91,12 +91,12 @@ def test_unmeasured_samples_count_as_the_mean(samples: list[float]) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e9, -7.7, 123456.789, 1e300, 5e-324, 3e-310])
 @pytest.mark.parametrize("count", [2, 99, 100, 997, 1024])
-def test_constants_have_no_spectrum(value: float, count: int) -> None:
-    result = compute_spectra(transform(np.full(count, value)))
-    assert result.is_constant[0]
-    assert result.mean_bytes_per_s[0] == pytest.approx(value)
+def test_constants_have_no_spectrum(count: int) -> None:
+    for value in (0.0, 0.1, 1 / 3, 1e9, -7.7, 123456.789, 1e300, 5e-324, 3e-310):
+        result = compute_spectra(transform(np.full(count, value)))
+        assert result.is_constant[0], value
+        assert result.mean_bytes_per_s[0] == pytest.approx(value)
 
 
 def test_small_variation_is_not_constant() -> None:

@@ -22,6 +22,7 @@ from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS
 from iosig.warehouse.errors import ContractError, UsageError
 from iosig.warehouse.store import objects, store as store_module
 from iosig.warehouse.store.store import Store, join_parquet, lock_warehouse, write_json, write_parquet
+from tests.warehouse.test_placing import lying_in
 
 ROWS = pl.DataFrame(
     {
@@ -41,10 +42,6 @@ ROWS = pl.DataFrame(
     polled_on=pl.lit("2018-02-09").str.to_date(),
     polled_at=pl.lit("2018-02-09T12:00:00Z").str.to_datetime(time_unit="us", time_zone="UTC"),
 )
-
-
-def lying_in(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 # ---- Parquet and JSON

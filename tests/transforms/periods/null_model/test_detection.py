@@ -22,13 +22,10 @@ from iosig.warehouse.sources.darshan import source as darshan
 from iosig.warehouse.sources.polls import h5lmt
 from iosig.warehouse.sources.protocol import Reading
 from tests.budget import examples
+from tests.transforms.white_signals import generator
 
 NAN = float("nan")
 WHOLE = NullModelParams(window_levels=0)
-
-
-def generator(seed: int = 1) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def make_signals(rates: np.ndarray, sampling_hz: float = 1.0) -> EvenSignals:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -16,19 +18,13 @@ from iosig.transforms.periods.null_model.gaps import (
     count_merge_trials,
 )
 from iosig.transforms.periods.null_model.phases import Phases, find_phases
-from tests.budget import examples
+from tests.budget import examples, one_in
 from tests.naive.periods.null_model import gaps as naive
+from tests.transforms.periods.null_model.test_phases import pulses
 
 
 def assess(rates: np.ndarray) -> GapRegularity:
     return assess_regularity(find_phases(rates, rates.mean(axis=1)))
-
-
-def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
-    rates = np.zeros((1, sample_count))
-    for start in starts:
-        rates[0, start : start + length] = 1.0
-    return rates
 
 
 # ---- probabilities
@@ -124,8 +120,7 @@ def test_best_merge_matches_naive_implementation(gaps: list[int]) -> None:
         assert result.log_p[0] == 0
 
 
-@pytest.mark.parametrize("count", [5, 12, 40])
-@pytest.mark.parametrize("may_overlap", [True, False])
+@pytest.mark.parametrize(("may_overlap", "count"), one_in(5, product((True, False), (5, 12, 40)), slow=2))
 def test_p_values_of_random_phases_are_conservative(count: int, may_overlap: bool) -> None:
     params = BurstParams(count, 0.1, 0.5, 0.5, may_overlap=may_overlap)
     result = assess(noise.draw_bursts(np.random.default_rng(count), 2000, 2000, params))

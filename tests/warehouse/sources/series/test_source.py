@@ -134,11 +134,7 @@ def test_reset_is_a_gap_and_retraction_counts_once(tmp_path: Path) -> None:
     assert [row[3:] for row in cells(rows)] == [(20.0, "retracted"), (0.0, "retracted"), (None, "reset"), (4.0, None)]
 
 
-def test_invalid_series_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match="Neither a header"):
-        read_series(write(tmp_path, "a b c\nd e f\n"))
-    with pytest.raises(InputRefused, match="more than once"):
-        read_series(write(tmp_path, "time_s,read_bytes,read_bytes\n1,2,3\n"))
+def test_unknown_value_or_direction_raises_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="speed"):
         read_series(write(tmp_path, "1 2\n"), Reading(value="speed"))
     with pytest.raises(UsageError, match="sideways"):
