@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +22,12 @@ from iosig.cli import main
 from iosig.flows import nightly
 from iosig.flows.executors import Engine
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
+from iosig.streams.landing import Arrival, ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.quality import QUALITY_DAILY, QUARANTINE
-from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 from tests.documents import require_schema
 
@@ -56,14 +59,58 @@ def write_small_site(folder: Path) -> None:
     frame.write_csv(folder / "polls.csv")
 
 
+def land_files(
+    store: Store,
+    *paths: Path | str,
+    settings: Settings | None = None,
+    replace: bool = False,
+    allows_refusals: bool = False,
+    **options: Any,
+) -> list[Arrival]:
+    """Land files and folders, by default none of which may be refused; `options` are those of `ReadOptions`."""
+    own = settings or Settings()
+    arrivals = list(land_paths(store, own, map(str, paths), ReadOptions(**options), replace=replace))
+    assert allows_refusals or [arrival.line() for arrival in arrivals if arrival.refusal] == []
+    return arrivals
+
+
+def run_night(
+    store: Store, settings: Settings | None = None, report: Callable[..., None] = lambda *_: None, **options: Any
+) -> Release:
+    """Run a night without Prefect; `options` are those of `nightly.run_inline`."""
+    return nightly.run_inline(store, settings or Settings(), report, **options)
+
+
+def query_release(store: Store, release: Release, query: str, **options: Any) -> pl.DataFrame:
+    """Return the result of a query; `options` are those of `open_release`."""
+    with open_release(store, release, query, **options) as connection:
+        return connection.sql(query).pl()
+
+
+def read_tables(store: Store, release: Release | None = None) -> dict[str, list[str]]:
+    """Return every row of every table of a release, the current one by default, as sorted texts."""
+    with open_release(store, release or releases.find(store, None)) as connection:
+        return {
+            table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
+            for table in list_published_tables()
+        }
+
+
+def hash_files(store: Store, release: Release) -> dict[str, list[str]]:
+    """Return the SHA-256 of each file of a release, by table."""
+    return {
+        name: [hashlib.sha256(store.here(path).read_bytes()).hexdigest() for path in sorted(paths)]
+        for name, paths in releases.files_of(store, release).items()
+    }
+
+
 @pytest.fixture(scope="session")
 def landed_site(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A warehouse into which the small site is landed; not to be changed."""
     root = tmp_path_factory.mktemp("small-site")
     write_small_site(root / "site")
     store = Store(root / "warehouse")
-    arrivals = list(land_paths(store, Settings(), [str(root / "site")], ReadOptions()))
-    assert [arrival.has_refusals for arrival in arrivals] == [False, False]
+    assert [arrival.has_refusals for arrival in land_files(store, root / "site")] == [False, False]
     return store
 
 
@@ -83,7 +130,7 @@ class Night:
 
     def copy(self, root: Path) -> Store:
         """Return a copy of the warehouse, to be changed at will."""
-        shutil.copytree(self.store.root, root)
+        shutil.copytree(self.store.root, root, symlinks=True)
         return Store(root)
 
 
@@ -137,7 +184,7 @@ def checked_night(
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
         check_here(monkeypatch, found_by_checks)
-        return Night(store, nightly.run_inline(store, Settings(), lambda *_: None))
+        return Night(store, run_night(store))
 
 
 def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +213,16 @@ def quick_checks_throughout() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
         yield
+
+
+@pytest.fixture(scope="session")
+def quick_night(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after a night of its two days, without checks; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("quick-night") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        return Night(store, run_night(store))
 
 
 @pytest.fixture
