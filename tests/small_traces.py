@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.settings.model import Settings
-from iosig.streams.landing import Arrival, ReadOptions, land_paths
+from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.store import landing, models
 from iosig.warehouse.store.store import Store
 from tests.flushed_traces import IO_TIME, line_of
+from tests.nights import land_files
 
 #: a job log that is as small
 JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n"
@@ -32,7 +32,7 @@ def write(folder: Path, count: int, first: int = 0) -> list[str]:
 
 def land(store: Store, paths: Iterable[str], *, replace: bool = False) -> list[Arrival]:
     """Land paths in one call."""
-    return list(land_paths(store, Settings(), paths, ReadOptions(), replace=replace))
+    return land_files(store, *paths, replace=replace)
 
 
 def rows(store: Store, table: Table) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import pytest
 from bench import house
 from tests.nights import write_small_site
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("docs", "sql", *house.ROOMS)

@@ -10,12 +10,12 @@ import pytest
 from iosig.answers import time_shifts
 from iosig.answers.time_shifts import check_landings, check_release
 from iosig.flows.demo.simulated import write_site
-from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
 from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.synthetic.site import SiteParams, simulate
 from iosig.warehouse.store.landing import Landing
 from iosig.warehouse.store.store import Store
+from tests.nights import run_night
 
 SITE = SiteParams(seed=7, days=1, controller_count=1, interval_s=10.0, controller_bytes_per_s=1e10, fault_level=0.0)
 
@@ -36,7 +36,7 @@ def test_correct_times_give_no_warning(tmp_path: Path, files: Path) -> None:
     store = Store(tmp_path)
     new = landed(store, files, "UTC")
     assert check_landings(store, Settings(), new) == []
-    assert check_release(store, Settings(), run_inline(store, Settings(), lambda *_: None)) == []
+    assert check_release(store, Settings(), run_night(store)) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_wrong_time_zone_is_named_on_landing_and_release(tmp_path: Path, files: 
     (warning,) = check_landings(store, Settings(), new)
     assert warning.startswith(sentence)
     assert warning.endswith("Then land the file again with --replace --time-zone UTC.")
-    (released,) = check_release(store, Settings(), run_inline(store, Settings(), lambda *_: None))
+    (released,) = check_release(store, Settings(), run_night(store))
     assert released == warning
 
 

@@ -18,15 +18,11 @@ from typing import Any
 
 import pytest
 
-from iosig.flows import nightly
-from iosig.settings.model import Settings
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import open_release
-from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.journal import Journal
 from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import SOUND, USER, Ended, Machine, disk, kill_children, read_only, size_on_disk
-from tests.nights import Night, pass_every_check, write_small_site
+from tests.nights import Night, read_tables, write_small_site
 
 #: applies a fault to a warehouse while the context lasts, and yields the machine on which the command runs
 Happens = Callable[[Path], AbstractContextManager[Machine]]
@@ -39,16 +35,6 @@ NEW_JOB = (
     "900|ann|ior|batch|8|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z|COMPLETED\n"
 )
 EXPORT = ("export", "job_io", "--output", "-", "--format", "csv")
-
-
-def contents(root: Path) -> dict[str, list[str]]:
-    """Every row of every table of the current release, sorted."""
-    store = Store(root)
-    with open_release(store, releases.find(store, None)) as connection:
-        return {
-            table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
-            for table in list_published_tables()
-        }
 
 
 def assert_told(name: str, command: tuple[object, ...], ended: Ended, told: str, code: int = 6) -> None:
@@ -252,22 +238,10 @@ LONG = (
 )
 
 
-@pytest.fixture(scope="module")
-def released(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small site's warehouse after a night with stubbed checks; must not be changed."""
-    store = Store(tmp_path_factory.mktemp("released") / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_every_check(monkeypatch)
-        nightly.run_inline(store, Settings(), lambda *_: None)
-    return store.root
-
-
 @pytest.fixture
-def root(released: Path, tmp_path: Path) -> Path:
+def root(quick_night: Night, tmp_path: Path) -> Path:
     """A copy of a warehouse with a release, on a machine without faults so far."""
-    shutil.copytree(released, tmp_path / "warehouse", symlinks=True)
-    return tmp_path / "warehouse"
+    return quick_night.copy(tmp_path / "warehouse").root
 
 
 def _named(faults: tuple[Fault, ...], mark: pytest.MarkDecorator) -> list[Any]:
@@ -279,14 +253,14 @@ def test_fault_is_reported_in_one_sentence(fault: Fault, root: Path, request: py
     if fault.is_mended:
         shutil.rmtree(root)
         request.getfixturevalue("checked_night").copy(root)
-    before = contents(root) if fault.is_mended else {}
+    before = read_tables(Store(root)) if fault.is_mended else {}
     with fault.happens(root) as machine:
         ended = machine.iosig("--warehouse", root, *fault.command, folder=root.parent)
     assert_told(fault.name, fault.command, ended, fault.told)
     if fault.is_mended:
-        assert contents(root) == before, "nothing was changed"
+        assert read_tables(Store(root)) == before, "nothing was changed"
         assert SOUND.iosig("--warehouse", root, *ANEW).code == 0
-        assert contents(root) == before
+        assert read_tables(Store(root)) == before
 
 
 # ---- tolerated conditions
@@ -410,11 +384,11 @@ def test_night_on_a_full_disk_publishes_all_or_nothing(
         assert_told(
             f"disk full at {part:.0%}, after: {at}", RUN, ended, r"^/\S+: no space left on the disk\. Free some"
         )
-        full = contents(root) if releases.current(Store(root)) else None
+        full = read_tables(Store(root)) if releases.current(Store(root)) else None
         small.resize(1 << 26)
-        expected = contents(checked_night.store.root)
+        expected = read_tables(checked_night.store)
         assert full in (None, expected), "all of the release or none"
         assert SOUND.iosig("--warehouse", root, *RUN, "--strict").code == (5 if full else 0)
-        assert contents(root) == expected
+        assert read_tables(Store(root)) == expected
         assert SOUND.iosig("--warehouse", root, "verify", "--all").code == 0
         assert len(releases.history(Store(root))) == 1

@@ -9,10 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish as publish_signatures
+from tests.nights import land_files
 from tests.sql.given import NOON
 from tests.warehouse.releasing import publish
 
@@ -69,8 +68,7 @@ def land_site(store: Store, folder: Path) -> None:
         end, state = ("Unknown", "RUNNING") if ended is None else (f"{at(ended):%FT%TZ}", "COMPLETED")
         lines.append(f"{name}|{user}|{application}|batch|{nodes}|{at(started):%FT%TZ}|{end}|{state}|fs={filesystem}")
     (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
-    told = [arrival.has_refusals for arrival in land_paths(store, Settings(), [str(folder)], ReadOptions())]
-    assert told == [False, False]
+    assert [arrival.has_refusals for arrival in land_files(store, folder)] == [False, False]
 
 
 def _polls() -> pl.DataFrame:

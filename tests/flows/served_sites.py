@@ -13,7 +13,6 @@ from iosig.flows.nightly import begin_run, build
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
 from iosig.transforms.synthetic.job_statistics_texts import Form
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
@@ -22,6 +21,7 @@ from iosig.warehouse.contracts.job_io import EXACT_IO
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES
 from iosig.warehouse.contracts.types import Table
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files
 
 #: fault rates high enough that each kind occurs within a few hours
 FAULTS = {"restarts_per_day": 10.0, "lost_ratio": 0.05, "outages_per_day": 10.0, "outage_s": (300.0, 2000.0)}
@@ -102,7 +102,7 @@ def landed(
     write_site(site, folder / "site")
     write_statistics(statistics, folder / "site", form)
     store = Store(folder / "warehouse")
-    for arrival in land_paths(store, Settings(), [str(folder / "site")], ReadOptions(time_zone="UTC")):
+    for arrival in land_files(store, folder / "site", time_zone="UTC"):
         assert not arrival.has_refusals, arrival.line()
     return store, site, statistics
 

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows import nightly
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, SLOWDOWNS, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import list_published_tables
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files, query_release, run_night
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
 #: faults of inputs, and faults of the machine that runs the nights
@@ -118,12 +116,12 @@ def undisturbed(site: Site, root: Path, *databases: str) -> Store:
     for files in site.came:
         for name, content in files:
             (inbox / name).write_bytes(content)
-        list(land_paths(store, Settings(), [str(inbox)], ReadOptions()))
+        land_files(store, inbox, allows_refusals=True)
         # landed inputs are not read again
         shutil.rmtree(inbox)
         inbox.mkdir()
-    list(land_paths(store, Settings(), databases, ReadOptions()))
-    nightly.run_inline(store, Settings(), lambda *_: None)
+    land_files(store, *databases)
+    run_night(store)
     return store
 
 
@@ -148,9 +146,7 @@ def contents(store: Store) -> dict[str, list[str]]:
 
 def refused(store: Store) -> pl.DataFrame:
     """Return the rejected rows of the current release."""
-    with open_release(store, releases.find(store, None)) as connection:
-        rows: pl.DataFrame = connection.sql("select source_file, line, reason from rejects").pl()
-        return rows
+    return query_release(store, releases.find(store, None), "select source_file, line, reason from rejects")
 
 
 def open_again(folder: Path) -> None:

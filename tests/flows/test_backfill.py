@@ -99,7 +99,6 @@ def test_changed_arguments_restart_the_backfill(asked: list[tuple[date, date]], 
     assert asked[3][0] == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
 def test_backfill_releases_equal_a_single_run(site: Store, tmp_path: Path) -> None:

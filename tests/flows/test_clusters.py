@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from iosig.answers.advice import feed
-from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import GROWN, Ran, write_day
+from tests.nights import land_files, query_release, run_night
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -30,28 +28,23 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     runs = [Ran("wave", -1000 + 60 * k, cluster="titan") for k in range(6)]
     runs += [Ran("wave", -970 + 60 * k, bursts=GROWN, cluster="smoky") for k in range(6)]
     store = Store(folder / "warehouse")
-    list(land_paths(store, Settings(), write_day(folder / "site", "a", runs, -1010.0, -5.0), ReadOptions()))
+    land_files(store, *write_day(folder / "site", "a", runs, -1010.0, -5.0))
     return store
 
 
-def run(store: Store, settings: Settings) -> Release:
-    return nightly.run_inline(store, settings, lambda *_: None)
-
-
 def query(store: Store, release: Release, sql: str) -> list[tuple[Any, ...]]:
-    with open_release(store, release) as connection:
-        return connection.sql(sql).fetchall()
+    return query_release(store, release, sql).rows()
 
 
 @pytest.fixture(scope="module")
 def apart(store: Store, quick_checks_throughout: None) -> Release:
-    return run(store, Settings())
+    return run_night(store)
 
 
 @pytest.fixture(scope="module")
 def joined(store: Store, apart: Release) -> Release:
     """Return the next release, with both clusters under one name."""
-    return run(store, Settings(clusters={"smoky": "titan"}))
+    return run_night(store, Settings(clusters={"smoky": "titan"}))
 
 
 def test_each_cluster_has_its_own_application(store: Store, apart: Release) -> None:

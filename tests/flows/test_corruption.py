@@ -8,35 +8,22 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iosig.flows import nightly
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.releases import checksums, releases, seals
 from iosig.warehouse.releases.holds import Hold
 from iosig.warehouse.releases.locations import get_relative_name, metadata_locations
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store
-from tests.nights import pass_every_check, write_small_site
+from tests.nights import land_files, pass_every_check, read_tables, run_night, write_small_site
 
 _PAGE = 4096
-
-
-def _run(store: Store) -> None:
-    nightly.run_inline(store, Settings(), lambda *_: None)
-
-
-def _land(store: Store, *paths: Path) -> None:
-    for arrival in land_paths(store, Settings(), [str(path) for path in paths], ReadOptions()):
-        assert not arrival.has_refusals
 
 
 def _write_more_jobs(folder: Path, number: int) -> Path:
@@ -47,24 +34,25 @@ def _write_more_jobs(folder: Path, number: int) -> Path:
     return path
 
 
+@dataclass(frozen=True)
 class Site:
     """Inputs, and a warehouse with two releases of them: the second release has one more run."""
 
-    def __init__(self, root: Path) -> None:
-        self.inputs = root / "site"
-        self.store = Store(root / "warehouse")
+    inputs: Path
+    store: Store
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    made = Site(tmp_path_factory.mktemp("corrupted"))
+    root = tmp_path_factory.mktemp("corrupted")
+    made = Site(root / "site", Store(root / "warehouse"))
     write_small_site(made.inputs)
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
-        _land(made.store, made.inputs)
-        _run(made.store)
-        _land(made.store, _write_more_jobs(made.inputs, 104))
-        _run(made.store)
+        land_files(made.store, made.inputs)
+        run_night(made.store)
+        land_files(made.store, _write_more_jobs(made.inputs, 104))
+        run_night(made.store)
         _write_more_jobs(made.inputs, 105)
     return made
 
@@ -72,8 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def _contents(store: Store) -> dict[str, list[str]]:
     """All rows of tables about runs and their traffic, sorted."""
     tables = ("jobs", "job_io", "applications", "signatures", "polls_daily", "rejects")
-    with open_release(store, releases.find(store, None)) as connection:
-        return {name: sorted(map(str, connection.sql(f'select t from "{name}" as t').fetchall())) for name in tables}
+    return {name: rows for name, rows in read_tables(store).items() if name in tables}
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +70,8 @@ def undamaged(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     shutil.copytree(site.store.root, store.root, symlinks=True)
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
-        _land(store, site.inputs / "jobs-105.sacct")
-        _run(store)
+        land_files(store, site.inputs / "jobs-105.sacct")
+        run_night(store)
     return _contents(store)
 
 
@@ -218,7 +205,7 @@ _SLOW = {("table metadata", "flipped", True), ("catalogue", "halved", False), ("
 
 
 def _marks(case: tuple[str, str, bool]) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] if case in _SLOW else [pytest.mark.slow, pytest.mark.long]
+    return [pytest.mark.slow if case in _SLOW else pytest.mark.long]
 
 
 @pytest.mark.parametrize(
@@ -257,10 +244,10 @@ def test_damage_is_found_and_next_run_after_repair_works(
     for found in (store.root / "damaged").glob("*/landing.json") if file != "landing manifest" else ():
         assert found.is_file()
     if file.startswith("land"):
-        _land(store, site.inputs / "jobs.sacct", site.inputs / "polls.csv", site.inputs / "jobs-104.sacct")
+        land_files(store, site.inputs / "jobs.sacct", site.inputs / "polls.csv", site.inputs / "jobs-104.sacct")
     left = {found.path for found in verify(store)}
     assert left <= ({path.relative_to(store.root).as_posix()} if file == "data" else set())
-    _land(store, site.inputs / "jobs-105.sacct")
-    _run(store)
+    land_files(store, site.inputs / "jobs-105.sacct")
+    run_night(store)
     assert verify(store) == []
     assert _contents(store) == undamaged

@@ -9,32 +9,25 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.flows.nightly import run_inline
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.synthetic.job_statistics import JobStatisticsParams
 from iosig.transforms.synthetic.job_statistics_texts import Form
-from iosig.warehouse.releases.reading import open_release
-from iosig.warehouse.releases.releases import current
+from iosig.warehouse.releases.releases import find
 from iosig.warehouse.store.store import Store
 from tests.flows import counted_sites, served_sites
 from tests.flows.served_sites import FAULTS, served
+from tests.nights import land_files, query_release, run_night
 
 PAGE = Path(__file__).parents[2] / "docs" / "job-statistics.md"
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]
 
 
 def query(store: Store, text: str) -> pl.DataFrame:
-    release = current(store)
-    assert release
-    with open_release(store, release) as connection:
-        found: pl.DataFrame = connection.sql(text).pl()
-    return found
+    return query_release(store, find(store, None), text)
 
 
 def night(store: Store) -> list[str]:
     done: list[str] = []
-    run_inline(store, Settings(), lambda name, *_: done.append(name))
+    run_night(store, report=lambda name, *_: done.append(name))
     return done
 
 
@@ -81,7 +74,7 @@ def test_target_totals_serve_as_polls_unless_the_file_system_is_polled(tmp_path:
     polls = tmp_path / "polls.csv"
     lines = [f"2026-03-03T00:00:{second}Z,c0,work,1,1" for second in (10, 20, 30)]
     polls.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *lines, ""]))
-    list(land_paths(store, Settings(), [str(polls)], ReadOptions()))
+    land_files(store, polls)
     night(store)
     days = query(store, "select polled_on::text, controller_count, poll_count from polls_daily order by all")
     assert days.rows()[1] == ("2026-03-03", 1, 3)
@@ -104,7 +97,7 @@ def test_metadata_operations_equal_server_counts(tmp_path: Path) -> None:
     counted_sites.land(store, counted_sites.Counted(samples, scrapes, {}))
     jobs = dict.fromkeys(("0", "1", "2"), (0.0, counted_sites.LASTING_S))
     log = counted_sites.write_jobs(tmp_path / "jobs.sacct", jobs)
-    list(land_paths(store, Settings(), [str(log)], ReadOptions()))
+    land_files(store, log)
     night(store)
     text = """
         select job_id, server_operation, sum(metadata_operation_count)::bigint, count(distinct target)

@@ -19,10 +19,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.flows import nightly
 from iosig.flows.steps.predictions import land_journal
 from iosig.settings.model import PredictionSettings, Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import IosigError, NothingToDo
 from iosig.warehouse.releases import expiring, holds, links, publishing, releases, retention, seals
 from iosig.warehouse.releases.relocating import relocate
@@ -37,7 +35,7 @@ from iosig.warehouse.store.store import Store, document
 from tests import small_traces
 from tests.flows import test_forget
 from tests.flows.crashes import wrecks_of
-from tests.nights import pass_every_check, write_small_site
+from tests.nights import land_files, pass_every_check, run_night, write_small_site
 from tests.prediction_rows import prediction
 from tests.warehouse.releases.test_retention import empty, leave
 from tests.warehouse.releases.test_upgrading import unpack
@@ -128,12 +126,12 @@ def _landed_site(store: Store) -> None:
 
 def _run_site(store: Store) -> None:
     _landed_site(store)
-    _run(store)
+    run_night(store)
     jobs = store.root.parent / "site" / "jobs.sacct"
     header, *rows = jobs.read_text().splitlines()
     late = jobs.with_name("late.sacct")
     late.write_text(f"{header}\n{rows[-1].replace('103|', '104|')}\n")
-    _land(store, late)
+    land_files(store, late)
 
 
 def _two(store: Store) -> None:
@@ -193,13 +191,8 @@ _KEEP_NONE = Settings(predictions=PredictionSettings(keep_days=0))
 _LOST = {"jobs": {8: "job_id \n lost", 11: "job_id \n lost-too"}, "applications": {None: "application_id \n lost"}}
 
 
-def _land(store: Store, *paths: Path) -> None:
-    for arrival in land_paths(store, Settings(), map(str, paths), ReadOptions()):
-        assert not arrival.has_refusals
-
-
 def _land_site(store: Store) -> None:
-    _land(store, store.root.parent / "site")
+    land_files(store, store.root.parent / "site")
 
 
 def _land_traces(store: Store) -> None:
@@ -213,13 +206,8 @@ def _land_from_position(store: Store) -> None:
             begun.land(f"read to {number}", "csv", batch(number), {"to": number}, None)
 
 
-def _run(store: Store) -> None:
-    nightly.run_inline(store, Settings(), lambda *_: None)
-
-
-def _run_otherwise(store: Store) -> None:
-    settings = Settings.model_validate({"classes": {"min_duration_s": 1}})
-    nightly.run_inline(store, settings, lambda *_: None)
+def _run_anew(store: Store) -> None:
+    run_night(store, Settings.model_validate({"classes": {"min_duration_s": 1}}))
 
 
 def _forget(store: Store) -> None:
@@ -264,9 +252,9 @@ OPERATIONS = [
         predicted,
         resume=_land_more_predictions,
     ),
-    Operation("first run", _landed_site, _run, both),
-    Operation("first run, then with other settings", _landed_site, _run, both, resume=_run_otherwise, is_long=True),
-    Operation("second run", _run_site, _run, both, is_long=True),
+    Operation("first run", _landed_site, run_night, both),
+    Operation("first run, then with other settings", _landed_site, run_night, both, resume=_run_anew, is_long=True),
+    Operation("second run", _run_site, run_night, both, is_long=True),
     Operation("publish", _two, _publish_third, released, is_quick=True),
     Operation("publish, then something else", _two, _publish_third, released, resume=_publish_other),
     Operation("first release, then another", _nothing, _publish_third, released, resume=_publish_other),

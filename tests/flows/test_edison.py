@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from iosig.answers.single.periods import Query, find_periods
-from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files, run_night
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +24,9 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     store = Store(tmp_path_factory.mktemp("edison"))
     files = ["lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct"]
-    arrivals = list(
-        land_paths(store, SETTINGS, [str(shared_data / name) for name in files], ReadOptions(time_zone="UTC"))
-    )
+    arrivals = land_files(store, *[str(shared_data / name) for name in files], settings=SETTINGS, time_zone="UTC")
     assert not any(arrival.has_refusals for arrival in arrivals)
-    release = nightly.run_inline(store, SETTINGS, lambda *_: None)
+    release = run_night(store, SETTINGS)
     query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
     with open_release(store, release) as connection:
         return connection.sql(query).pl()

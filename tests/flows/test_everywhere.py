@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
+from tests.nights import hash_files
 from tests.servers import PASSWORD, SeaweedFs, dask, postgresql, seaweedfs, slurm
 
 pytestmark = pytest.mark.long
@@ -38,10 +38,7 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
         assert done.returncode == 0, done.stderr
         assert PASSWORD not in done.stdout + done.stderr
     store = Store.locate(url)
-    return {
-        name: [hashlib.sha256(store.here(path).read_bytes()).hexdigest() for path in sorted(paths)]
-        for name, paths in releases.files_of(store, releases.find(store, None)).items()
-    }
+    return hash_files(store, releases.find(store, None))
 
 
 #: a warehouse URL and its settings

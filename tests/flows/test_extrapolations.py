@@ -14,18 +14,17 @@ import pytest
 
 from iosig.answers.single.classes import classify_input
 from iosig.cli.summary import extrapolations
-from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import ReadOptions, land_paths
 from iosig.traces.extrapolation.records import land
-from iosig.warehouse.errors import InputRefused, NothingToDo
+from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.releases import holds, releases
 from iosig.warehouse.releases.reading import count_differences, open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.extrapolations.source import METADATA_KEY
 from iosig.warehouse.store.store import Store
-from tests.nights import Cli
+from tests.nights import Cli, land_files, query_release, run_night
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
@@ -34,14 +33,8 @@ ROWS = pl.DataFrame(compressed_traces.schema().empty_table())
 MENDED = replace(EXTRAPOLATED, process_count=28)
 
 
-def run(store: Store) -> Release:
-    return nightly.run_inline(store, Settings(), lambda *_: None)
-
-
 def ask(store: Store, release: Release, query: str = "from extrapolations") -> list[dict[str, object]]:
-    with open_release(store, release) as connection:
-        found: pl.DataFrame = connection.sql(query).pl()
-    return found.to_dicts()
+    return query_release(store, release, query).to_dicts()
 
 
 @dataclass(frozen=True)
@@ -59,9 +52,9 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
     store = Store(tmp_path_factory.mktemp("extrapolations") / "warehouse")
     land(store, EXTRAPOLATED, "ior-1000.parquet")
     land(store, REFUSED, "ior-28.parquet")
-    first = run(store)
+    first = run_night(store)
     land(store, MENDED, "ior-28.parquet")
-    return Nights(store, first, run(store))
+    return Nights(store, first, run_night(store))
 
 
 @pytest.fixture
@@ -89,22 +82,16 @@ def test_later_extrapolation_replaces_an_earlier_one(nights: Nights) -> None:
     assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_daily"}
 
 
-def test_third_night_has_nothing_to_do(nights: Nights) -> None:
-    with pytest.raises(NothingToDo, match=nights.second.release_id):
-        run(nights.store)
-
-
 # ---- later landings
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_trace_file_landed_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
     (arrival,) = land_paths(elsewhere, Settings(), [str(path)], ReadOptions())
     assert (arrival.row_count, arrival.has_refusals) == (1, False)
-    assert ask(elsewhere, run(elsewhere)) == [EXTRAPOLATED.row() | {"source_file": path.name}]
+    assert ask(elsewhere, run_night(elsewhere)) == [EXTRAPOLATED.row() | {"source_file": path.name}]
 
 
 @pytest.mark.long
@@ -113,18 +100,18 @@ def test_trace_file_landed_in_addition_to_its_record_changes_nothing(
 ) -> None:
     path = tmp_path / "ior-1000.parquet"
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
-    list(land_paths(warehouse, Settings(), [str(path)], ReadOptions()))
-    assert ask(warehouse, run(warehouse)) == ask(warehouse, nights.second)
+    land_files(warehouse, path)
+    assert ask(warehouse, run_night(warehouse)) == ask(warehouse, nights.second)
 
 
 @pytest.mark.long
 def test_night_of_jobs_and_polls_keeps_extrapolations(warehouse: Store, landed_site: Store, nights: Nights) -> None:
-    list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], ReadOptions()))
-    third = run(warehouse)
+    land_files(warehouse, landed_site.root.parent / "site")
+    third = run_night(warehouse)
     assert ask(warehouse, third) == ask(warehouse, nights.second)
     assert ask(warehouse, third, "select count(*) as n from jobs") == [{"n": 4}]
     land(warehouse, replace(EXTRAPOLATED, process_count=2000), "ior-2000.parquet")
-    fourth = run(warehouse)
+    fourth = run_night(warehouse)
     assert len(ask(warehouse, fourth)) == 3
     assert fourth.dates == (), "no day is computed anew"
     assert ask(warehouse, fourth, "from jobs order by all") == ask(warehouse, third, "from jobs order by all")
@@ -141,7 +128,7 @@ def test_damaged_record_is_refused_and_others_land(warehouse: Store, tmp_path: P
     good, bad = tmp_path / "1-good", tmp_path / "2-bad"
     good.write_text(replace(EXTRAPOLATED, process_count=3).text())
     bad.write_text(EXTRAPOLATED.text().replace('"extrapolated"', '"perhaps"'))
-    arrivals = list(land_paths(warehouse, Settings(), [str(tmp_path / "1-good"), str(bad)], ReadOptions()))
+    arrivals = land_files(warehouse, tmp_path / "1-good", bad)
     assert [arrival.has_refusals for arrival in arrivals] == [False, True]
     assert arrivals[1].refusal is not None
     assert "outcome is not one of" in arrivals[1].refusal.reason

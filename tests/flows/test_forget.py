@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.flows import forget, nightly
+from iosig.flows import forget
 from iosig.flows.forget import ErasureRequest
 from iosig.settings.model import Settings
 from iosig.streams.landing import ReadOptions, land_paths
@@ -22,7 +22,7 @@ from iosig.warehouse.store.store import Store, lock_warehouse
 from tests.documents import require_schema
 from tests.flows import growing_traces
 from tests.flows.test_privacy import texts_of
-from tests.nights import Cli, write_small_site
+from tests.nights import Cli, land_files, run_night, write_small_site
 
 pytestmark = pytest.mark.usefixtures("quick_checks")
 
@@ -55,8 +55,8 @@ def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
 
 def work(store: Store, nights: list[Path]) -> None:
     for night in nights:
-        list(land_paths(store, Settings(), [str(night)], ReadOptions(time_zone="UTC")))
-        nightly.run_inline(store, Settings(), lambda *_: None)
+        land_files(store, night, time_zone="UTC")
+        run_night(store)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_forgotten_user_is_in_no_byte_and_no_release(store: Store, without: Stor
 def test_nights_continue_and_forgotten_data_are_refused(store: Store, made: Path) -> None:
     forget_data(store, user=USER)
     with pytest.raises(NothingToDo):
-        nightly.run_inline(store, Settings(), lambda *_: None)
+        run_night(store)
     site = made.parent / "site"
     arrivals = land_paths(store, Settings(), [str(site / "2")], ReadOptions(time_zone="UTC"))
     found = {Path(arrival.name).name: arrival for arrival in arrivals}

@@ -9,11 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.nightly import run_inline
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files, run_night
 from tests.warehouse.sources.counters import test_ldms_lustre2 as lustre2
 from tests.warehouse.sources.jobs import test_lsf as lsf, test_sge as sge
 from tests.warehouse.sources.jobs.test_slurm_completions import job as completed_job
@@ -71,9 +69,9 @@ def job_io(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
     _write_logs(folder / "site")
     _write_counters(folder / "site")
     store = Store(folder / "warehouse")
-    arrivals = list(land_paths(store, Settings(), [str(folder / "site")], ReadOptions(time_zone="UTC")))
+    arrivals = land_files(store, folder / "site", time_zone="UTC")
     assert [arrival.has_refusals for arrival in arrivals] == [False] * 5
-    release = run_inline(store, Settings(), lambda *_: None)
+    release = run_night(store)
     with open_release(store, release) as connection:
         yield connection.sql("select * from job_io where direction = 'write'").pl()
 

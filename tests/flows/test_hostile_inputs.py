@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files
 
 #: one input per kind of reader, by its path below the folder of real measurements
 INPUTS = (
@@ -43,7 +42,7 @@ def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]
     found = []
     for path in (*paths, polls):
         store = Store(folder.parent / "warehouse" / str(len(found)))
-        arrivals = list(land_paths(store, Settings(), [str(path)], ReadOptions(time_zone="UTC", filesystem="lake")))
+        arrivals = land_files(store, path, time_zone="UTC", filesystem="lake")
         landings = [arrival.landed.landing for arrival in arrivals if arrival.landed is not None]
         # the folder of a recorded run also holds a page that is no input
         assert len(landings) >= 1, [arrival.refusal for arrival in arrivals]

@@ -10,15 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows import nightly
 from iosig.settings.model import JointSettings, Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.transforms.signatures.similarity import correlation
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import GB, Ran, write_day
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, true_curve
+from tests.nights import land_files, query_release, run_night
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -52,9 +50,7 @@ class Nights:
     releases: tuple[Release, Release, Release]
 
     def rows(self, query: str, night: int) -> pl.DataFrame:
-        with open_release(self.store, self.releases[night]) as connection:
-            found: pl.DataFrame = connection.sql(query).pl()
-        return found
+        return query_release(self.store, self.releases[night], query)
 
     def signatures(self, night: int) -> dict[tuple[str, str], dict[str, Any]]:
         rows = self.rows("from signatures where direction = 'write'", night).to_dicts()
@@ -70,13 +66,9 @@ def made(folder: Path) -> Nights:
     for name, first_min, count, interval_days in (("a", -1000.0, 12, 1), ("b", 20.0, 2, 1), ("c", 1460.0, 2, 0)):
         runs = ran(first_min, count, ord(name))
         last_min = first_min + count * SLOT_MIN + 5.0
-        list(
-            land_paths(
-                store, Settings(), write_day(folder / "site", name, runs, first_min - 5.0, last_min), ReadOptions()
-            )
-        )
+        land_files(store, *write_day(folder / "site", name, runs, first_min - 5.0, last_min))
         settings = Settings(joint=JointSettings(interval_days=interval_days))
-        found.append(nightly.run_inline(store, settings, lambda *_: None))
+        found.append(run_night(store, settings))
     return Nights(store, (found[0], found[1], found[2]))
 
 

@@ -8,16 +8,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from iosig.flows import nightly
 from iosig.flows.steps import networks
-from iosig.settings.model import Settings
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store import lots
 from iosig.warehouse.store.store import Store
+from tests.nights import query_release, run_night
 from tests.small_traces import land, write
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
 def test_traces_landed_together_and_separately_give_equal_tables(
@@ -34,11 +31,10 @@ def test_traces_landed_together_and_separately_give_equal_tables(
     tables = ("trace_jobs", "trace_counters", "trace_signals", "periods", "classes", "network_runs", "trace_requests")
     found = []
     for store in (together, single):
-        release = nightly.run_inline(store, Settings(), lambda *_: None)
+        release = run_night(store)
         rows_of = {}
         for name in tables:
-            with open_release(store, release, name) as connection:
-                rows_of[name] = connection.sql(f"from {name} order by all").pl()
+            rows_of[name] = query_release(store, release, f"from {name} order by all")
         found.append(rows_of)
     for name in tables:
         assert_frame_equal(*(rows_of[name] for rows_of in found))
@@ -59,11 +55,10 @@ def test_networks_built_in_chunks_equal_networks_built_together(
         store = Store(tmp_path / f"warehouse-{is_divided}")
         land(store, write(tmp_path / "traces", 40))
         executed = names[is_divided] = []
-        release = nightly.run_inline(store, Settings(), lambda name, *_, into=executed: into.append(name))
+        release = run_night(store, report=lambda name, *_, into=executed: into.append(name))
         found[is_divided] = {}
         for table in networks.TABLES:
-            with open_release(store, release, table.name) as connection:
-                found[is_divided][table.name] = connection.sql(f"from {table.name}").pl()
+            found[is_divided][table.name] = query_release(store, release, f"from {table.name}")
     for name, rows in found[False].items():
         assert_frame_equal(rows, found[True][name])
     assert found[True]["network_runs"].height == 40

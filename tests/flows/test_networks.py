@@ -16,18 +16,15 @@ import pytest
 
 from iosig.estimates.networks import builder as networks_flow
 from iosig.expectations.gate import check
-from iosig.flows import nightly
 from iosig.flows.schedule import Schedule
 from iosig.flows.steps import networks
 from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.run import Run
 from iosig.settings.model import NetworkSettings, Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES
-from iosig.warehouse.errors import InputRefused, NothingToDo
-from iosig.warehouse.releases.reading import open_release
+from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows.traced import build_batch
@@ -35,7 +32,7 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.manifests import scans
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.flows.traced_runs import land, trace
-from tests.nights import Cli
+from tests.nights import Cli, land_files, query_release, run_night
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -56,14 +53,8 @@ STRIPED = build_batch(
 )
 
 
-def run(store: Store, settings: Settings | None = None) -> Release:
-    return nightly.run_inline(store, settings or Settings(), lambda *_: None)
-
-
 def ask(store: Store, release: Release, query: str) -> list[dict[str, Any]]:
-    with open_release(store, release, query) as connection:
-        found: pl.DataFrame = connection.sql(query).pl()
-    return found.to_dicts()
+    return query_release(store, release, query).to_dicts()
 
 
 def striped_run() -> list[Batch]:
@@ -144,7 +135,7 @@ def made_up_traces(store: Store) -> dict[str, str]:
 def landed_traces(store: Store, logs: list[Path]) -> dict[str, str]:
     """Land synthetic traces, the wheel's log, and the real logs if present; return their ids by name."""
     ids = made_up_traces(store)
-    for arrival in land_paths(store, Settings(), [str(path) for path in (shipped_log(), *logs)], ReadOptions()):
+    for arrival in land_files(store, shipped_log(), *logs):
         assert arrival.landed is not None
         ids[Path(arrival.name).name] = arrival.landed.landing.trace_id
     return ids
@@ -158,7 +149,7 @@ def made(
     store = Store(tmp_path_factory.mktemp("networks") / "warehouse")
     events = events_table(tmp_path_factory.mktemp("events") / "events.csv")
     ids = landed_traces(store, [events, *real_logs(request)])
-    return Night(store, run(store), ids)
+    return Night(store, run_night(store), ids)
 
 
 # ---- published rows
@@ -264,25 +255,19 @@ def test_bottlenecks_name_their_nodes(made: Night) -> None:
 # ---- repeated nights and other settings
 
 
-def test_second_night_has_nothing_to_do(made: Night) -> None:
-    with pytest.raises(NothingToDo, match=made.release.release_id):
-        run(made.store)
-
-
-@pytest.mark.slow
 @pytest.mark.long
 def test_disabled_networks_are_built_later_with_equal_results(
     made: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path / "warehouse")
     ids = made_up_traces(store)
-    off = run(store, Settings.model_validate({"networks": {"is_nightly": False}}))
+    off = run_night(store, Settings.model_validate({"networks": {"is_nightly": False}}))
     for name in NAMES:
         assert ask(store, off, f"select count(*) as n from {name}") == [{"n": 0}], name
     assert ask(store, off, "select count(*) as n from trace_jobs") == [{"n": len(ids)}]
     # Each run is a chunk.
     monkeypatch.setattr(networks, "_CHUNK_RUNS", 1)
-    later = run(store)
+    later = run_night(store)
     assert later.dates == off.dates
     for name in NAMES:
         query = f"from {name} where trace_id in {tuple(ids.values())} order by all"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,46 +10,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-import iosig.expectations.docs
 import iosig.expectations.gate
-import iosig.warehouse.placing
-import iosig.warehouse.releases.catalogue
-import iosig.warehouse.releases.publishing
 import iosig.warehouse.store.store
-from iosig.flows import nightly
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
 from iosig.warehouse.releases import releases, retention
 from iosig.warehouse.releases.reading import count_differences, open_release
-from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
-from tests.budget import one_in
-from tests.nights import Night, pass_every_check
+from tests.nights import Night, land_files, pass_every_check, query_release, read_tables, run_night
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 3))
-
-
-def run(store: Store, settings: Settings | None = None, **days: date) -> Release:
-    settings = settings or Settings()
-    return nightly.run_inline(store, settings, lambda *_: None, **days)
-
-
-def contents(store: Store, release: Release) -> dict[str, Any]:
-    """Every row of every table of a release, sorted."""
-    found = {}
-    with open_release(store, release) as connection:
-        for table in list_published_tables():
-            found[table.name] = sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
-    return found
-
-
-def described(release: Release) -> Release:
-    """Remove fields that differ between two equal runs: the time of publication and snapshot ids."""
-    return replace(release, release_id="", created_at="", snapshots=dict.fromkeys(release.snapshots, 0))
 
 
 # ---- published tables
@@ -80,25 +52,19 @@ def test_night_publishes_every_table(checked_night: Night) -> None:
 
 
 def test_file_system_traffic_alone_does_not_classify_a_run(checked_night: Night) -> None:
-    with open_release(checked_night.store, checked_night.release) as connection:
-        answers = [
-            connection.sql(f"select distinct subject_kind, basis, outcome from {table}").fetchall()
-            for table in ("classes", "periods")
-        ]
-    assert answers == [[("job", "inferred", "no_signature")]] * 2
+    for table in ("classes", "periods"):
+        answers = f"select distinct subject_kind, basis, outcome from {table}"
+        rows = query_release(checked_night.store, checked_night.release, answers).rows()
+        assert rows == [("job", "inferred", "no_signature")], table
 
 
 # ---- later runs
 
 
-@pytest.fixture(scope="module")
-def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after one night of both days, without checks; must not be changed."""
-    store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_every_check(monkeypatch)
-        return Night(store, run(store))
+def _land_polls(store: Store, folder: Path, *rows: str) -> None:
+    path = folder / "late.csv"
+    path.write_text("\n".join(["polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
+    assert [arrival.has_refusals for arrival in land_files(store, path)] == [False]
 
 
 @pytest.fixture(scope="module")
@@ -108,54 +74,49 @@ def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> N
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
-        return Night(store, run(store, until=DAYS[0]))
+        return Night(store, run_night(store, until=DAYS[0]))
 
 
 @pytest.mark.usefixtures("quick_checks")
 class TestRepeatedRuns:
     @pytest.mark.slow
-    def test_second_run_has_nothing_to_do(self, both_days: Night, tmp_path: Path) -> None:
-        site = both_days.copy(tmp_path / "warehouse")
-        with pytest.raises(NothingToDo, match=both_days.release.release_id):
-            run(site)
-        assert releases.history(site) == [both_days.release]
+    def test_second_run_has_nothing_to_do(self, quick_night: Night, tmp_path: Path) -> None:
+        site = quick_night.copy(tmp_path / "warehouse")
+        with pytest.raises(NothingToDo, match=quick_night.release.release_id):
+            run_night(site)
+        assert releases.history(site) == [quick_night.release]
 
     @pytest.mark.long
-    @pytest.mark.long
-    def test_changed_settings_rebuild_every_day(self, both_days: Night, tmp_path: Path) -> None:
-        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_changed_settings_rebuild_every_day(self, quick_night: Night, tmp_path: Path) -> None:
+        site, first = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
-        second = run(site, settings)
+        second = run_night(site, settings)
         assert second.dates == first.dates
-        with open_release(site, second) as connection:
-            assert connection.sql("select distinct outcome from classes").fetchall() == [("too_short",)]
+        assert query_release(site, second, "select distinct outcome from classes").rows() == [("too_short",)]
         changed = {name: changed for name, _, _, _, changed in count_differences(site, first, second)}
         assert changed["classes"] == 8
         assert changed["job_io"] == 0
 
-    @pytest.mark.slow
     @pytest.mark.long
     def test_day_range_leaves_other_days_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
         first = first_day.release
         assert first.dates == (DAYS[0].isoformat(),)
         assert first.input_count == 0, "both files hold the second day too"
-        second = run(first_day.copy(tmp_path / "warehouse"))
+        second = run_night(first_day.copy(tmp_path / "warehouse"))
         assert second.dates == tuple(day.isoformat() for day in DAYS)
         assert second.input_count == 2
 
-    @pytest.mark.slow
     @pytest.mark.long
     def test_day_by_day_runs_equal_one_run_of_both_days(
-        self, both_days: Night, first_day: Night, tmp_path: Path
+        self, quick_night: Night, first_day: Night, tmp_path: Path
     ) -> None:
         other = first_day.copy(tmp_path / "other")
-        both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
-        assert both == apart
+        assert read_tables(other, run_night(other, since=DAYS[1])) == read_tables(quick_night.store)
 
     def test_first_run_on_a_converted_release_computes_every_day(
-        self, both_days: Night, monkeypatch: pytest.MonkeyPatch
+        self, quick_night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store = both_days.store
+        store = quick_night.store
         with pytest.raises(NothingToDo):
             make_plan(store, Settings())
         monkeypatch.setattr(releases, "is_converted", lambda *_: True)
@@ -164,34 +125,25 @@ class TestRepeatedRuns:
             make_plan(store, Settings(), since=DAYS[1])
 
     @pytest.mark.slow
-    def test_late_polls_rebuild_only_affected_days(self, both_days: Night, tmp_path: Path) -> None:
-        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
-        late = tmp_path / "late.csv"
-        late.write_text(
-            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
-        )
-        list(land_paths(site, Settings(), [str(late)], ReadOptions()))
-        second = run(site)
+    def test_late_polls_rebuild_only_affected_days(self, quick_night: Night, tmp_path: Path) -> None:
+        site, first = quick_night.copy(tmp_path / "warehouse"), quick_night.release
+        _land_polls(site, tmp_path, "2026-03-03T00:10:00Z,c9,10,5000000,0")
+        second = run_night(site)
         assert second.dates == (DAYS[1].isoformat(),)
         assert second.parent_release_id == first.release_id
-        with open_release(site, second) as connection:
-            query = "select filesystem_bytes from job_io where direction = 'read' order by job_id"
-            volumes = [volume for (volume,) in connection.sql(query).fetchall()]
-        assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
+        query = "select filesystem_bytes from job_io where direction = 'read' order by job_id"
+        volumes = query_release(site, second, query)["filesystem_bytes"]
+        assert volumes.to_list() == [5430e6, 5430e6, 5480e6, 5430e6]
 
     @pytest.mark.slow
-    def test_day_with_removed_polls_is_not_recomputed(self, both_days: Night, tmp_path: Path) -> None:
-        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_day_with_removed_polls_is_not_recomputed(self, quick_night: Night, tmp_path: Path) -> None:
+        site, first = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         cleared = retention.clear(site, -1)
         assert (cleared.landing_count, cleared.days) == (1, DAYS)
-        late = tmp_path / "late.csv"
-        late.write_text(
-            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:20:00Z,c7,10,1e6,0\n"
-        )
-        assert [arrival.has_refusals for arrival in land_paths(site, Settings(), [str(late)], ReadOptions())] == [False]
+        _land_polls(site, tmp_path, "2026-03-03T00:20:00Z,c7,10,1e6,0")
         told: list[str] = []
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}, "storage": {"keep_landed_days": 1}})
-        second = nightly.run_inline(site, settings, lambda name, *_: told.append(name))
+        second = run_night(site, settings, lambda name, *_: told.append(name))
         assert [name for name in told if DAYS[1].isoformat() in name and "too late" in name] != []
         counts = {name: sum(changes) for name, _, *changes in count_differences(site, first, second)}
         assert {name: counts.get(name, 0) for name in ("classes", "job_io", "filesystem_rates", "polls_daily")} == {
@@ -201,23 +153,20 @@ class TestRepeatedRuns:
 
     def test_concurrent_run_is_refused(self, site: Store) -> None:
         with iosig.warehouse.store.store.lock_warehouse(site), pytest.raises(UsageError, match="Another run"):
-            run(site)
+            run_night(site)
 
     def test_empty_warehouse_is_refused_with_a_hint_to_land(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="iosig land"):
-            run(Store(tmp_path / "empty"))
+            run_night(Store(tmp_path / "empty"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "rows"), one_in(2, [("polls.csv", {"polls_daily": 2}), ("jobs.sacct", {"jobs": 4})], slow=2)
-)
+@pytest.mark.parametrize(("kind", "rows"), [("polls.csv", {"polls_daily": 2}), ("jobs.sacct", {"jobs": 4})])
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], ReadOptions()))
-    found = contents(store, run(store))
+    land_files(store, landed_site.root.parent / "site" / kind)
+    found = read_tables(store, run_night(store))
     assert {name: len(found[name]) for name in rows} == rows
     assert found["samples"] == []
 
@@ -232,7 +181,7 @@ def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
     path = folder / f"new{hours[0]}.csv"
     rows = [f"{at:%FT%TZ},c9,new,1,1" for at in times]
     path.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
-    list(land_paths(store, Settings(), [str(path)], ReadOptions()))
+    land_files(store, path)
 
 
 @pytest.mark.slow
@@ -241,22 +190,20 @@ def test_file_system_added_later_has_no_gap_before_its_first_poll(site: Store, t
     _land_second_filesystem(site, tmp_path, 1)
     assert "new" in make_plan(site, Settings()).beginnings[DAYS[1]]
     days = "select polled_on, missing_ratio, is_partial_day from polls_daily where filesystem = 'new' order by all"
-    with open_release(site, run(site)) as connection:
-        assert connection.sql(days).fetchall() == [(DAYS[1], 0.0, True)]
+    assert query_release(site, run_night(site), days).rows() == [(DAYS[1], 0.0, True)]
     # polls of the evening before arrive: the former first day has a gap of an hour
     _land_second_filesystem(site, tmp_path, -1)
-    with open_release(site, run(site)) as connection:
-        (_, *first), (_, missing_ratio, is_partial) = connection.sql(days).fetchall()
+    (_, *first), (_, missing_ratio, is_partial) = query_release(site, run_night(site), days).rows()
     assert first == [0.0, True]
     assert (missing_ratio, is_partial) == (pytest.approx(0.5, abs=0.01), True)
 
 
 @pytest.mark.slow
-def test_changed_settings_for_some_days_raise_a_warning(both_days: Night) -> None:
+def test_changed_settings_for_some_days_raise_a_warning(quick_night: Night) -> None:
     """The release records the settings of the run, so no later run would recompute the other days."""
-    store, other = both_days.store, Settings.model_validate({"classes": {"min_duration_s": 1}})
+    store, other = quick_night.store, Settings.model_validate({"classes": {"min_duration_s": 1}})
     (warning,) = make_plan(store, other, since=DAYS[1]).warnings
-    assert both_days.release.release_id in warning
+    assert quick_night.release.release_id in warning
     assert f"`iosig run --since {DAYS[0]}`" in warning
     assert make_plan(store, other).warnings == ()
     assert make_plan(store, Settings(), since=DAYS[1]).warnings == ()
@@ -272,27 +219,20 @@ def test_rows_that_break_a_rule_are_quarantined(site: Store, tmp_path: Path) -> 
     log.write_text(
         "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
     )
-    list(land_paths(site, Settings(), [str(log)], ReadOptions()))
-    with open_release(site, run(site)) as connection:
+    land_files(site, log)
+    with open_release(site, run_night(site)) as connection:
         assert connection.sql("select count(*) from jobs where job_id = '900'").fetchall() == [(0,)]
         taken = connection.sql("select table_name, rule, row_json from quarantine").fetchall()
     assert [row[:2] for row in taken] == [("jobs", "ends_after_start")]
     assert '"900"' in taken[0][2]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
 def test_implausible_and_contradictory_polls_are_quarantined(site: Store, tmp_path: Path) -> None:
-    polls = tmp_path / "wrong.csv"
-    polls.write_text(
-        "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
-        "2026-03-03T00:10:00Z,c0,10,7,7\n"
-        "2026-03-03T00:10:00Z,c8,10,5e12,0\n"
-    )
-    list(land_paths(site, Settings(), [str(polls)], ReadOptions()))
+    _land_polls(site, tmp_path, "2026-03-03T00:10:00Z,c0,10,7,7", "2026-03-03T00:10:00Z,c8,10,5e12,0")
     settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e10}})
-    with open_release(site, run(site, settings)) as connection:
+    with open_release(site, run_night(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
         volume = connection.sql("select max(filesystem_bytes) from job_io where direction = 'read'").fetchall()
     assert rules == [("polls_agree",), ("rate_within_limit",)]
@@ -310,8 +250,8 @@ def test_critical_failure_blocks_the_release(site: Store, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(iosig.expectations.gate, "check", broken)
         with pytest.raises(GateFailed, match="job_io"):
-            run(site)
+            run_night(site)
     assert releases.history(site) == []
     assert [path.name for path in site.data_docs.iterdir()] == ["refused"]
-    release = run(site)
+    release = run_night(site)
     assert releases.history(site) == [release]

@@ -21,7 +21,6 @@ import pytest
 from iosig.flows import executors, nightly
 from iosig.flows.faults import machine_fault
 from iosig.settings.model import CatalogueSettings, EngineSettings, Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import open_release
@@ -29,7 +28,7 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing, objects
 from iosig.warehouse.store.store import Store, lock_warehouse
-from tests.nights import Cli, Night, write_small_site
+from tests.nights import Cli, Night, hash_files, land_files, run_night, write_small_site
 from tests.servers import PASSWORD, PostgreSql, SeaweedFs, dask, postgresql, seaweedfs
 
 pytestmark = pytest.mark.long
@@ -67,7 +66,7 @@ def store(environment: dict[str, str], tmp_path: Path) -> Store:
     name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]
     made = Store.locate(f"s3://iosig/{name}")
     write_small_site(tmp_path / "site")
-    list(land_paths(made, Settings(), [str(tmp_path / "site")], ReadOptions()))
+    land_files(made, tmp_path / "site")
     return made
 
 
@@ -76,16 +75,9 @@ def catalogue(server: PostgreSql, store: Store) -> CatalogueSettings:
     return CatalogueSettings(kind="postgresql", uri=server.uri, name=str(store.url))
 
 
-def digests(store: Store, release: Release) -> dict[str, list[str]]:
-    return {
-        name: [hashlib.sha256(store.here(path).read_bytes()).hexdigest() for path in sorted(paths)]
-        for name, paths in releases.files_of(store, release).items()
-    }
-
-
 def run(store: Store, settings: Settings) -> Release:
     with executors.open_engine(settings, store.root) as engine:
-        return nightly.run_inline(store, settings, lambda *_: None, engine=engine)
+        return run_night(store, settings, engine=engine)
 
 
 def test_release_equals_that_of_a_folder_and_is_read_without_copies(
@@ -105,7 +97,7 @@ def test_release_equals_that_of_a_folder_and_is_read_without_copies(
         with pytest.raises(Exception, match="disabled by configuration"):
             connection.sql(f"from read_parquet('{url}/ledger.json')").fetchall()
     assert not list((tmp_path / "cache").rglob("*.parquet")), "nothing was copied"
-    assert digests(again, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(again, release) == hash_files(checked_night.store, checked_night.release)
     assert not verify(again, is_all=True)
     assert not again.files.matching("builds/*/*"), "what was built is gone"
     shown = json.loads(again.files.content("latest.json") or b"")
@@ -144,7 +136,7 @@ def test_release_with_rest_catalogue_equals_that_of_a_folder(
     assert code == 0, err
     assert cli("--settings", str(told), "run", "--strict")[0] == 5, "there is nothing to do"
     release = releases.find(store, None)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
     shutil.rmtree(tmp_path / "cache")
     assert cli("sql", "select count(*) as jobs from jobs", "--format", "csv")[1].split() == ['"jobs"', "4"]
     assert not list((tmp_path / "cache").rglob("*.parquet")), "nothing was copied"
@@ -165,7 +157,7 @@ def test_release_by_workers_without_shared_folder_is_the_same(
         settings = Settings(catalogue=catalogue, engine=EngineSettings(executor="dask", scheduler=cluster.address))
         _wait_for(cluster.address, 2)
         release = run(store, settings)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
     assert all(list((tmp_path / f"cache-{number}").iterdir()) for number in range(2)), "both had a part in it"
 
 
@@ -267,7 +259,7 @@ def test_stalled_store_is_retried_or_reported(
         with suppress(NothingToDo):
             run(store, settings)
     (release,) = releases.history(store)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
     assert not verify(store, is_all=True)
 
 
@@ -310,7 +302,7 @@ def test_concurrent_night_waits_for_the_lock_or_is_refused(
         assert "Another run is writing to s3://" in loser
         assert re.search(r"process \d+ on night[01]", loser) or not _on_a_machine_called("x")
     (release,) = releases.history(store)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
     assert not verify(store, is_all=True)
 
 
@@ -348,7 +340,7 @@ def test_store_killed_at_any_moment_keeps_the_previous_state(
     time.sleep(2.5)
     assert not releases.history(store)
     release = run(store, settings)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
     assert not verify(store, is_all=True)
 
 
@@ -366,7 +358,7 @@ def test_files_of_a_killed_landing_are_landed_again(
     with monkeypatch.context() as patch:
         patch.setattr(objects.Objects, "_upload", killed)
         with pytest.raises(MachineFault):
-            list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], ReadOptions()))
+            land_files(store, tmp_path / "late.sacct")
     assert len(landing.ledger(store)) == 2
-    list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], ReadOptions()))
+    land_files(store, tmp_path / "late.sacct")
     assert len(landing.ledger(store)) == 3

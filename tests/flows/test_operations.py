@@ -13,13 +13,10 @@ import polars as pl
 import pytest
 
 from iosig.answers.opening.release import OpenedRelease
-from iosig.flows import nightly
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import INTERVAL_S, MIDNIGHT
-from tests.nights import Cli
+from tests.nights import Cli, land_files, run_night
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +58,8 @@ def write_polls(folder: Path, *, with_operations: bool = True) -> list[str]:
 
 def make_release(folder: Path, *, with_operations: bool = True) -> tuple[Store, Release]:
     store = Store(folder / "warehouse")
-    list(land_paths(store, Settings(), write_polls(folder, with_operations=with_operations), ReadOptions()))
-    return store, nightly.run_inline(store, Settings(), lambda *_: None)
+    land_files(store, *write_polls(folder, with_operations=with_operations))
+    return store, run_night(store)
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +164,8 @@ def test_signatures_of_operations_are_carried(planted: tuple[Store, Release], tm
     times = [day + timedelta(hours=1, seconds=INTERVAL_S * step) for step in range(1, 721)]
     polls = "".join(f"{time:%FT%TZ},c0,0,1000000,20\n" for time in times)
     (tmp_path / "polls.csv").write_text(f"polled_at,controller,read_bytes_per_s,write_bytes_per_s,write_iops\n{polls}")
-    list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(tmp_path / "polls.csv")], ReadOptions()))
-    second = store, nightly.run_inline(store, Settings(), lambda *_: None)
+    land_files(store, tmp_path / "jobs.sacct", tmp_path / "polls.csv")
+    second = store, run_night(store)
     query = """
         select application_id, direction, metric, method, is_default, volume_bytes, volume_operations, is_changed
         from signatures where application_id not like '%other%' order by all

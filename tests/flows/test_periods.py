@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions, land_paths
@@ -19,6 +18,7 @@ from iosig.transforms.periods.search import METHODS
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
+from tests.nights import land_files, run_night
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -137,11 +137,11 @@ def released(
     shutil.copytree(landed_site.root, store.root)
     traces = land_traces(store)
     series = [str(write_series(folder / "node7.csv")), str(write_several(folder / "node8.csv"))]
-    list(land_paths(store, Settings(), series, ReadOptions()))
+    land_files(store, *series)
     (arrival,) = land_paths(store, Settings(), [str(write_calls(folder / "calls"))], ReadOptions())
     assert arrival.landed
     traces["calls"] = arrival.landed.landing.trace_id
-    release = nightly.run_inline(store, Settings(), lambda *_: None)
+    release = run_night(store)
     with open_release(store, release) as connection:
         tables = ("periods", "period_segments", "node_periods", "metadata_periods")
         return {name: connection.sql(f"from {name}").pl() for name in tables}, traces
@@ -314,14 +314,14 @@ def test_metadata_calls_have_separate_periods(released: tuple[dict[str, pl.DataF
 @pytest.mark.long
 def test_only_configured_methods_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], ReadOptions()))
+    land_files(store, write_series(tmp_path / "node7.csv"))
     own = PeriodSettings(
         methods=["merged", "autoperiod"],
         outliers="dbscan",
         outlier_merge="agreement",
         autoperiod_significance="monte_carlo",
     )
-    release = nightly.run_inline(store, Settings(periods=own), lambda *_: None)
+    release = run_night(store, Settings(periods=own))
     with open_release(store, release) as connection:
         rows = {row["method"]: row for row in connection.sql("from periods where direction = 'write'").pl().to_dicts()}
     assert set(rows) == {"merged", "autoperiod"}

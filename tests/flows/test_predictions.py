@@ -19,21 +19,19 @@ import pytest
 
 from iosig.expectations import suites
 from iosig.expectations.gate import check
-from iosig.flows import nightly
 from iosig.flows.steps import predictions
 from iosig.settings.model import PredictionSettings, Settings
-from iosig.streams.landing import Arrival, ReadOptions, land_paths
+from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import locations, releases
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.predictions.lines import format_line
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.journal import Journal, State
 from iosig.warehouse.store.store import Store
-from tests.nights import Cli
+from tests.nights import Cli, land_files, query_release, run_night
 from tests.prediction_rows import NO_PERIOD, NOON, job_prediction, prediction
 
 pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
@@ -43,14 +41,8 @@ DAY = timedelta(days=1)
 KEEP_NONE = Settings(predictions=PredictionSettings(keep_days=0))
 
 
-def run(store: Store, settings: Settings | None = None) -> Release:
-    return nightly.run_inline(store, settings or Settings(), lambda *_: None)
-
-
 def ask(store: Store, query: str, release: Release | None = None) -> list[dict[str, Any]]:
-    with open_release(store, releases.find(store, release.release_id if release else None), query) as connection:
-        found: pl.DataFrame = connection.sql(query).pl()
-    return found.to_dicts()
+    return query_release(store, release or releases.find(store, None), query).to_dicts()
 
 
 def commit(store: Store, rows: Sequence[dict[str, Any]]) -> None:
@@ -67,7 +59,7 @@ def printed(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def land(store: Store, path: Path, *, replace: bool = False) -> None:
-    (arrival,) = land_paths(store, Settings(), [str(path)], ReadOptions(), replace=replace)
+    (arrival,) = land_files(store, path, replace=replace)
     assert not arrival.has_refusals
 
 
@@ -105,21 +97,19 @@ LATER = (on(1, 3), job_prediction(2, predicted_at=NOON + DAY))
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_rows_of_journal_and_files_are_published_once_and_by_day(store: Store, tmp_path: Path) -> None:
     commit(store, FIRST)
     path = printed(tmp_path / "a.jsonl", FIRST[:2])
     land(store, path)
-    first = run(store)
+    first = run_night(store)
     assert published(store) == sorted(FIRST, key=lambda row: (row["predicted_at"], row["followed_id"]))
     # one row contradicts the known row of its day, and another is of the next day
     land(store, printed(tmp_path / "b.jsonl", [on(0, 1, period_s=7.0), on(1, 2), on(1, 3)]))
     (tmp_path / "cut.jsonl").write_text('{"format":"iosig-prediction/1","predic')
-    assert [
-        each.has_refusals for each in land_paths(store, Settings(), [str(tmp_path / "cut.jsonl")], ReadOptions())
-    ] == [True]
+    (arrival,) = land_files(store, tmp_path / "cut.jsonl", allows_refusals=True)
+    assert arrival.has_refusals
     commit(store, LATER)
-    second = run(store)
+    second = run_night(store)
     assert published(store) == sorted(
         (*FIRST, *LATER[1:], on(1, 3)), key=lambda row: (row["predicted_at"], row["followed_id"])
     )
@@ -135,37 +125,35 @@ def test_rows_of_journal_and_files_are_published_once_and_by_day(store: Store, t
     (refused,) = ask(store, "from rejects")
     assert (refused["source_file"], refused["line"]) == ("cut.jsonl", 1)
     with pytest.raises(NothingToDo):
-        run(store)
+        run_night(store)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_replaced_landing_yields_to_the_next_earliest_row(store: Store, tmp_path: Path) -> None:
     path = printed(tmp_path / "a.jsonl", [on(0, 1)])
     land(store, path)
     land(store, printed(tmp_path / "b.jsonl", [on(1, 1), on(1, 2)]))
-    run(store)
+    run_night(store)
     assert [row["predicted_on"] for row in published(store)] == [NOON.date(), NOON.date() + DAY]
     land(store, path, replace=True)
-    run(store)
+    run_night(store)
     assert [row["predicted_on"] for row in published(store)] == [NOON.date() + DAY] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_new_predictions_rebuild_only_the_predictions_of_their_days(landed_site: Store, tmp_path: Path) -> None:
     """A day keeps its polls, jobs and quarantine when predictions of it arrive; other days are not recomputed."""
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 2.05e6}})
-    first = run(store, settings)
+    first = run_night(store, settings)
     assert not store.journal.exists()
     assert releases.files_of(store, first)["predictions"] == []
     taken = ask(store, "select * from quarantine order by all")
     assert taken
     commit(store, [on(0, 1), prediction(2, "/a", predicted_at=datetime(2026, 3, 3, 1, tzinfo=UTC))])
     steps: list[str] = []
-    second = nightly.run_inline(store, settings, lambda name, *_: steps.append(name))
+    second = run_night(store, settings, lambda name, *_: steps.append(name))
     assert second.dates == ("2026-02-09", "2026-03-03")
     anew = ("stage polls", "samples", "job i/o", "classes 2", "traces ")
     assert not [name for name in steps if name.startswith(anew)]
@@ -276,11 +264,10 @@ def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick
     other = printed(store.root.parent / "other.jsonl", [rows[0] | {"volume_bytes": 1.0}])
     land_journal(store)
     land(store, other)
-    run(store)
+    run_night(store)
     return Followed(store)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_only_incomplete_inputs_break_the_checks(followed: Followed) -> None:
     found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))

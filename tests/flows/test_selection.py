@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,39 +11,22 @@ from typing import Any
 import pytest
 
 from iosig.flows import executors, nightly
-from iosig.flows.executors import Engine
 from iosig.flows.selection import select_steps
 from iosig.flows.steps.order import WORK_STEPS
 from iosig.flows.steps.plan import Plan, make_plan
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.reading import count_differences
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
-from tests.nights import Cli, Night, pass_every_check
+from tests.nights import Cli, Night, land_files, read_tables, run_night
 
 CHANGED = Settings.model_validate({"classes": {"min_duration_s": 7200}})
 
 
-@pytest.fixture(scope="module")
-def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after one night of both days, without checks; must not be changed."""
-    store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_every_check(monkeypatch)
-        return Night(store, run(store))
-
-
-def run(
-    store: Store, *select: str, settings: Settings | None = None, engine: Engine | None = None, **days: date
-) -> Release:
-    selection = select_steps(store, select) if select else None
-    return nightly.run_inline(
-        store, settings or Settings(), lambda *_: None, selection=selection, engine=engine, **days
-    )
+def run(store: Store, *select: str, settings: Settings | None = None, **options: Any) -> Release:
+    return run_night(store, settings, selection=select_steps(store, select) if select else None, **options)
 
 
 def changed_tables(store: Store, before: Release, after: Release) -> set[str]:
@@ -123,14 +105,14 @@ def test_invalid_selection_is_refused(select: list[str], exclude: list[str], sen
 
 
 def test_table_missing_in_the_base_release_is_named_with_its_step(
-    both_days: Night, monkeypatch: pytest.MonkeyPatch
+    quick_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshots = {name: snapshot for name, snapshot in both_days.release.snapshots.items() if name != "trace_jobs"}
-    base = replace(both_days.release, snapshots=snapshots)
+    snapshots = {name: snapshot for name, snapshot in quick_night.release.snapshots.items() if name != "trace_jobs"}
+    base = replace(quick_night.release, snapshots=snapshots)
     monkeypatch.setattr(releases, "current", lambda _: base)
     with pytest.raises(UsageError, match=r"networks reads trace_jobs, which release .* Select stage-traces, too"):
-        select_steps(both_days.store, ["networks"])
-    assert "stage traces" in select_steps(both_days.store, ["1+networks"]).steps
+        select_steps(quick_night.store, ["networks"])
+    assert "stage traces" in select_steps(quick_night.store, ["1+networks"]).steps
 
 
 def test_selection_without_a_release_is_refused(site: Store) -> None:
@@ -141,8 +123,8 @@ def test_selection_without_a_release_is_refused(site: Store) -> None:
 # ---- plans
 
 
-def test_selection_uses_the_inputs_of_the_base_release(both_days: Night, tmp_path: Path) -> None:
-    store = both_days.copy(tmp_path / "warehouse")
+def test_selection_uses_the_inputs_of_the_base_release(quick_night: Night, tmp_path: Path) -> None:
+    store = quick_night.copy(tmp_path / "warehouse")
     land_polls(store, tmp_path)
     selection = select_steps(store, ["networks"])
     plan = make_plan(store, Settings(), selection=selection)
@@ -162,11 +144,11 @@ def land_polls(store: Store, folder: Path) -> None:
     late.write_text(
         "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
     )
-    list(land_paths(store, Settings(), [str(late)], ReadOptions()))
+    land_files(store, late)
 
 
-def test_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
-    root = both_days.store.root
+def test_dry_run_shows_the_selected_steps(cli: Cli, quick_night: Night) -> None:
+    root = quick_night.store.root
     code, out, _ = cli("--warehouse", root, "run", "--dry-run", "--json", "--select", "networks rejects", "-s", "jobs")
     steps = {step["step"] for step in json.loads(out)["steps"]}
     assert (code, steps) == (0, {"networks", "rejects", "stage jobs", "quarantine", "checks"})
@@ -180,8 +162,8 @@ def test_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
 
 @pytest.mark.usefixtures("quick_checks")
 class TestSelectedRelease:
-    def test_only_selected_tables_are_rebuilt(self, both_days: Night, tmp_path: Path) -> None:
-        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_only_selected_tables_are_rebuilt(self, quick_night: Night, tmp_path: Path) -> None:
+        store, base = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         release = run(store, "classes", settings=CHANGED)
         assert (release.kind, release.parent_release_id, release.input_count) == ("select", base.release_id, 0)
         rebuilt = {name for name, snapshot in release.snapshots.items() if snapshot != base.snapshots[name]}
@@ -194,9 +176,9 @@ class TestSelectedRelease:
         assert not list(store.builds.iterdir())
 
     @pytest.mark.slow
-    def test_next_run_recomputes_all_after_changed_settings(self, both_days: Night, tmp_path: Path) -> None:
-        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
-        whole = both_days.copy(tmp_path / "whole")
+    def test_next_run_recomputes_all_after_changed_settings(self, quick_night: Night, tmp_path: Path) -> None:
+        store, base = quick_night.copy(tmp_path / "warehouse"), quick_night.release
+        whole = quick_night.copy(tmp_path / "whole")
         selected = run(store, "inference", settings=CHANGED)
         assert selected.parameters not in (base.parameters, CHANGED.parameters())
         assert (
@@ -208,20 +190,20 @@ class TestSelectedRelease:
         assert mixed not in (base.parameters, CHANGED.parameters())
         after, expected = run(store, settings=CHANGED), run(whole, settings=CHANGED)
         assert after.parameters == CHANGED.parameters()
-        assert contents(store, after) == contents(whole, expected)
+        assert read_tables(store, after) == read_tables(whole, expected)
         with pytest.raises(NothingToDo):
             run(store, settings=CHANGED)
 
     @pytest.mark.long
-    def test_return_to_former_settings_recomputes_all(self, both_days: Night, tmp_path: Path) -> None:
-        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_return_to_former_settings_recomputes_all(self, quick_night: Night, tmp_path: Path) -> None:
+        store, base = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         selected = run(store, "classes", settings=CHANGED)
         assert "classes" in changed_tables(store, base, selected)
         assert changed_tables(store, base, run(store)) == set()
 
     @pytest.mark.long
-    def test_inputs_landed_since_the_base_wait_for_the_next_run(self, both_days: Night, tmp_path: Path) -> None:
-        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_inputs_landed_since_the_base_wait_for_the_next_run(self, quick_night: Night, tmp_path: Path) -> None:
+        store, base = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         land_polls(store, tmp_path)
         with pytest.raises(NothingToDo, match=f"those of release {base.release_id}"):
             run(store, "stage polls+")
@@ -229,18 +211,17 @@ class TestSelectedRelease:
         assert (later.input_count, later.dates) == (1, ("2026-03-03",))
         assert "filesystem_rates" in changed_tables(store, base, later)
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("step", WORK_STEPS, ids=lambda step: step.name)
     @pytest.mark.long
     def test_each_step_recomputes_equal_tables_from_a_release(
-        self, step: Any, both_days: Night, tmp_path: Path
+        self, step: Any, quick_night: Night, tmp_path: Path
     ) -> None:
-        store = both_days.copy(tmp_path / "warehouse")
+        store = quick_night.copy(tmp_path / "warehouse")
         with pytest.raises(NothingToDo, match="The selected tables are identical to those of release"):
             run(store, step.name)
 
-    def test_day_range_computes_only_its_days(self, both_days: Night, tmp_path: Path) -> None:
-        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+    def test_day_range_computes_only_its_days(self, quick_night: Night, tmp_path: Path) -> None:
+        store, base = quick_night.copy(tmp_path / "warehouse"), quick_night.release
         release = run(store, "classes", settings=CHANGED, since=date(2026, 3, 3))
         assert release.dates == ("2026-03-03",)
         changes = {name: sum(counts) for name, _, *counts in count_differences(store, base, release)}
@@ -248,9 +229,9 @@ class TestSelectedRelease:
 
     @pytest.mark.slow
     def test_killed_selected_run_is_resumed(
-        self, both_days: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, quick_night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store, whole = both_days.copy(tmp_path / "warehouse"), both_days.copy(tmp_path / "whole")
+        store, whole = quick_night.copy(tmp_path / "warehouse"), quick_night.copy(tmp_path / "whole")
 
         def killed(*_: object) -> None:
             raise KeyboardInterrupt
@@ -262,25 +243,13 @@ class TestSelectedRelease:
         steps = nightly.plan_steps(store, CHANGED, planned(store, "classes", settings=CHANGED))
         assert {step.name: step.complete_item_count for step in steps}["classes"] == 3, "two days, and undated"
         resumed, expected = run(store, "classes", settings=CHANGED), run(whole, "classes", settings=CHANGED)
-        assert contents(store, resumed) == contents(whole, expected)
+        assert read_tables(store, resumed) == read_tables(whole, expected)
         assert resumed.parameters == expected.parameters
 
     @pytest.mark.long
-    def test_processes_and_inline_runs_give_equal_tables(self, both_days: Night, tmp_path: Path) -> None:
-        stores = [both_days.copy(tmp_path / name) for name in ("inline", "processes")]
+    def test_processes_and_inline_runs_give_equal_tables(self, quick_night: Night, tmp_path: Path) -> None:
+        stores = [quick_night.copy(tmp_path / name) for name in ("inline", "processes")]
         inline = run(stores[0], "samples+", settings=CHANGED)
         with executors.with_processes(2) as engine:
             other = run(stores[1], "samples+", settings=CHANGED, engine=engine)
-        assert contents(stores[0], inline) == contents(stores[1], other)
-
-
-def contents(store: Store, release: Release) -> dict[str, list[str]]:
-    """Return every row of every table of a release, sorted."""
-    from iosig.warehouse.releases.reading import open_release
-    from iosig.warehouse.releases.releases import list_published_tables
-
-    with open_release(store, release) as connection:
-        return {
-            table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
-            for table in list_published_tables()
-        }
+        assert read_tables(stores[0], inline) == read_tables(stores[1], other)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,15 +16,15 @@ import pytest
 from iosig.answers.signatures.view import Query, build_view
 from iosig.estimates.periods import find_rows
 from iosig.estimates.subjects import Subjects
-from iosig.flows import executors, nightly
+from iosig.flows import executors
 from iosig.flows.steps import periods, signatures
 from iosig.settings.model import Settings, SignatureSettings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.processes import ProcessExecutor
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
+from tests.nights import Night, land_files, run_night
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -87,8 +86,7 @@ class Nights:
 
     def rows(self, query: str, release: Release | None = None, **params: Any) -> list[dict[str, Any]]:
         with open_release(self.store, release or self.second) as connection:
-            found: pl.DataFrame = connection.sql(query, params=params).pl()
-        return found.to_dicts()
+            return connection.sql(query, params=params).pl().to_dicts()
 
     def one(self, application: str, release: Release | None = None, method: str = "elastic") -> dict[str, Any]:
         (row,) = self.rows(
@@ -103,11 +101,7 @@ class Nights:
 SETTINGS = Settings(signatures=SignatureSettings(max_sample_count=6, has_merged_sizes=True))
 
 
-def run(store: Store) -> Release:
-    return nightly.run_inline(store, SETTINGS, lambda *_: None)
-
-
-def made(folder: Path, run: Callable[[Store], Release] = run) -> Nights:
+def made(folder: Path, run: Callable[[Store, Settings], Release] = run_night) -> Nights:
     """Return a first day with three applications, and a second day on which one of them changes its writes."""
     store, settings = Store(folder / "warehouse"), SETTINGS
     monday = [
@@ -118,11 +112,11 @@ def made(folder: Path, run: Callable[[Store], Release] = run) -> Nights:
         *(Ran("rare", -140 + 30 * k) for k in range(2)),
     ]
     tuesday = [Ran("wave", 30 + 40 * k, bursts=GROWN) for k in range(6)]
-    list(land_paths(store, settings, write_day(folder / "site", "a", monday, -1010.0, -5.0), ReadOptions()))
+    land_files(store, *write_day(folder / "site", "a", monday, -1010.0, -5.0), settings=settings)
     trace_wave(store, -1000 + 60)
-    first = run(store)
-    list(land_paths(store, settings, write_day(folder / "site", "b", tuesday, 5.0, 300.0), ReadOptions()))
-    return Nights(store, first, run(store))
+    first = run(store, settings)
+    land_files(store, *write_day(folder / "site", "b", tuesday, 5.0, 300.0), settings=settings)
+    return Nights(store, first, run(store, settings))
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +267,6 @@ def test_new_samples_update_the_signature_and_report_the_change(nights: Nights) 
     assert 0 < row["change_correlation"] < 1
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_signature_without_new_samples_is_carried_over(nights: Nights) -> None:
     keys = "application_id = 'ann/wave/16' or application_id = 'ann/rare/8' or application_id = 'ann/still/8'"
@@ -292,14 +285,13 @@ def test_undated_application_rows_are_unique(nights: Nights) -> None:
         assert twice == []
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_long_runs_are_truncated_to_the_maximum_duration(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     settings = Settings(signatures=SignatureSettings(max_duration_s=600.0, methods=["elastic"]))
     runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
-    list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), ReadOptions()))
-    release = nightly.run_inline(store, settings, lambda *_: None)
+    land_files(store, *write_day(tmp_path / "site", "a", runs, -310, -5), settings=settings)
+    release = run_night(store, settings)
     row = Nights(store, release, release).one("ann/wave/8")
     assert row["duration_s"] == pytest.approx(600, abs=INTERVAL_S)
     assert row["volume_bytes"] == pytest.approx(60 * GB, rel=0.02)
@@ -309,7 +301,6 @@ class _Killed(BaseException):
     """An exception that no step may catch."""
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_chunks_in_processes_give_equal_signatures_and_resume_after_kill(
     nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -319,7 +310,7 @@ def test_chunks_in_processes_give_equal_signatures_and_resume_after_kill(
     monkeypatch.setattr(executors, "SMALL_BYTES", 1 << 40)
     completed: list[list[str]] = []
 
-    def run_twice(store: Store) -> Release:
+    def run_twice(store: Store, settings: Settings) -> Release:
         def report(name: str, *_: object) -> None:
             completed[-1].append(name)
             if name.startswith("signatures ") and len(completed) % 2:
@@ -329,9 +320,9 @@ def test_chunks_in_processes_give_equal_signatures_and_resume_after_kill(
             engine = executors.Engine(executor, worker_count=2)
             completed.append([])
             with pytest.raises(_Killed):
-                nightly.run_inline(store, SETTINGS, report, engine=engine)
+                run_night(store, settings, report, engine=engine)
             completed.append([])
-            return nightly.run_inline(store, SETTINGS, report, engine=engine)
+            return run_night(store, settings, report, engine=engine)
 
     found = made(tmp_path, run_twice)
     killed, resumed = completed[:2]
@@ -363,17 +354,15 @@ def test_periods_and_classes_are_recomputed_for_changed_signatures_only(
         return find_rows(found, *rest)
 
     monkeypatch.setattr(periods, "find_rows", spied)
-    store = Store(tmp_path / "warehouse")
-    shutil.copytree(nights.store.root, store.root)
-    settings = Settings(signatures=SignatureSettings(max_sample_count=6, has_merged_sizes=True))
+    store = Night(nights.store, nights.second).copy(tmp_path / "warehouse")
     wednesday = write_day(tmp_path, "c", [Ran("wave", 330 + 40 * k, nodes=16) for k in range(2)], 325.0, 500.0)
-    list(land_paths(store, settings, wednesday, ReadOptions()))
-    release = nightly.run_inline(store, settings, lambda *_: None)
+    land_files(store, *wednesday, settings=SETTINGS)
+    release = run_night(store, SETTINGS)
     assert set(judged) == {"ann/wave/*"}, "of all sizes together there are new runs, of eight nodes none"
 
     judged.clear()
-    other = settings.model_copy(update={"networks": settings.networks.model_copy(update={"max_node_count": 7})})
-    anew = nightly.run_inline(store, other, lambda *_: None)
+    other = SETTINGS.model_copy(update={"networks": SETTINGS.networks.model_copy(update={"max_node_count": 7})})
+    anew = run_night(store, other)
     assert {"ann/wave/8", "ann/wave/*"} <= set(judged), "other settings: all is judged anew"
     for table in ("periods", "classes"):
         query = f"from {table} where subject_kind = 'application' order by all"

@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import publishing, releases
@@ -29,6 +28,7 @@ from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import ROOT, USER, disk
 from tests.flows.refusing_gate import REFUSED_WHILE, install_refusing_gate
 from tests.flows.simulated_site import Site, contents, counters, drawn, open_again, refused, undisturbed
+from tests.nights import run_night
 from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 
@@ -50,10 +50,10 @@ def test_nights_with_faults_in_one_process_equal_an_undisturbed_run(
             with monkeypatch.context() as patched:
                 patched.setattr(publishing, "_commit", _killed)
                 with pytest.raises(KeyboardInterrupt):
-                    nightly.run_inline(store, settings, lambda *_: None)
-        nightly.run_inline(store, settings, lambda *_: None)
+                    run_night(store, settings)
+        run_night(store, settings)
     with pytest.raises(NothingToDo):
-        nightly.run_inline(store, settings, lambda *_: None)
+        run_night(store, settings)
     assert contents(store) == contents(undisturbed(site, tmp_path / "other"))
     assert verify(store) == []
     found = [(row["source_file"], row["line"]) for row in refused(store).iter_rows(named=True)]

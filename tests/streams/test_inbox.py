@@ -21,7 +21,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
-from tests.nights import Cli
+from tests.nights import Cli, land_files
 
 HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
@@ -196,7 +196,7 @@ def test_killed_watcher_neither_loses_nor_duplicates_files(tmp_path: Path) -> No
         process.send_signal(signal.SIGKILL)
         process.wait()
     store = Store(tmp_path / "w")
-    list(land_paths(store, Settings(), [str(folder)], ReadOptions()))
+    land_files(store, folder)
     landings = landing.ledger(store)
     assert sorted(one.source_file for one in landings) == [f"{number:03}" for number in range(written)]
     assert [one.row_count() for one in landings] == [1] * written

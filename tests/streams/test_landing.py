@@ -23,6 +23,7 @@ from iosig.warehouse.store import lots
 from iosig.warehouse.store.landing import ledger
 from iosig.warehouse.store.positions import position
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files
 from tests.small_traces import JOBS, write
 from tests.warehouse.sources.lmt_tables import database
 
@@ -49,10 +50,10 @@ def test_large_files_landed_in_parallel_equal_sequential_landing(
         monkeypatch.setattr(landing, "_LARGE_BYTES", 10)
         store = Store(tmp_path / f"warehouse-{worker_count}")
         settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
-        arrivals = list(land_paths(store, settings, [str(inputs)], ReadOptions()))
+        arrivals = land_files(store, inputs, settings=settings, allows_refusals=True)
         kept = [{**asdict(one), "landed_at": ""} for one in ledger(store)]
         found[worker_count] = [arrival.line() for arrival in arrivals], kept
-        again = list(land_paths(store, settings, [str(inputs)], ReadOptions()))
+        again = land_files(store, inputs, settings=settings, allows_refusals=True)
         assert not any(arrival.landed and arrival.landed.is_new for arrival in again)
     assert found[1] == found[2]
     lines, kept = found[2]
@@ -79,7 +80,7 @@ def landed_small(
     store: Store, paths: list[str], settings: Settings, executor: Executor | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Land small files, including a duplicate of an earlier landing; return report lines and landings, in order."""
-    list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], ReadOptions()))
+    land_files(store, Path(paths[0]).with_name("run000.jsonl"), settings=settings)
     told = [
         arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], ReadOptions(), executor=executor)
     ]
@@ -271,11 +272,11 @@ def test_time_zone_does_not_affect_times_with_offset(tmp_path: Path) -> None:
 def test_replace_lands_a_file_with_another_time_zone(tmp_path: Path) -> None:
     log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
     log.write_text(LOCAL_JOBS)
-    list(land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="UTC")))
+    land_files(store, log, time_zone="UTC")
     (again,) = land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="Asia/Tokyo"))
     assert again.other_zone == "Asia/Tokyo"
     assert "already landed with time zone UTC, unchanged; --replace lands it with Asia/Tokyo." in again.line()
-    list(land_paths(store, Settings(), [str(log)], ReadOptions(time_zone="Asia/Tokyo"), replace=True))
+    land_files(store, log, time_zone="Asia/Tokyo", replace=True)
     (known,) = ledger(store)
     assert (known.time_zone, known.first_at) == ("Asia/Tokyo", "2026-03-02T15:00:00+00:00")
 
@@ -291,7 +292,7 @@ def test_database_keeps_its_time_zone_until_replaced(tmp_path: Path) -> None:
     (refused,) = land_paths(store, Settings(), [url], ReadOptions())
     assert refused.refusal
     assert "has no time zone" in refused.refusal.reason
-    list(land_paths(store, Settings(), [url], ReadOptions(time_zone="UTC")))
+    land_files(store, url, time_zone="UTC")
     database(tmp_path, readings)
     (other,) = land_paths(store, Settings(), [url], ReadOptions(time_zone="Asia/Tokyo"))
     assert other.refusal
@@ -324,7 +325,7 @@ def test_archive_in_local_time_matches_the_same_polls_in_utc(tmp_path: Path, sha
     store = Store(tmp_path / "w")
     (refused,) = land_paths(store, Settings(), [str(local)], ReadOptions())
     assert refused.refusal
-    arrivals = list(land_paths(store, Settings(), [str(local), str(utc)], ReadOptions(time_zone="America/Los_Angeles")))
+    arrivals = land_files(store, local, utc, time_zone="America/Los_Angeles")
     keys = []
     for arrival in arrivals:
         assert arrival.landed

@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
 from iosig.streams import prometheus as live
 from iosig.streams.landing import Arrival, ReadOptions, land_paths
@@ -23,6 +22,7 @@ from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.store import Store
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.nights import run_night
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +165,7 @@ def test_chunks_of_time_give_the_same_deltas_as_one_query(
     ] == [False]
     found = []
     for store in (pieces, whole):
-        with open_release(store, run_inline(store, Settings(), lambda *_: None)) as connection:
+        with open_release(store, run_night(store)) as connection:
             rises = "from counter_deltas order by target, job_key, interval_ended_at"
             found.append(connection.sql(rises).pl())
     assert found[0].drop("flag").equals(found[1].drop("flag"))

@@ -28,7 +28,7 @@ from iosig.warehouse.store import ledger
 from iosig.warehouse.store.store import Store
 from tests.servers import prometheus
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 SEED = 24
 SCRAPED_S, KILLS = 40.0, 5

@@ -12,7 +12,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
 from iosig.streams import slurm as live
 from iosig.streams.landing import Arrival
@@ -23,6 +22,7 @@ from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.store import Store
 from tests import servers
 from tests.fake_slurm import FakeSlurm, fake_slurm
+from tests.nights import run_night
 
 pytestmark = pytest.mark.slow
 
@@ -153,7 +153,7 @@ def test_night_publishes_running_and_pending_jobs(slurm: FakeSlurm, tmp_path: Pa
     slurm.add(2, now - 300, limit=30)
     for has_json in (True, False):
         slurm.tell(has_json=has_json)
-        release = run_inline(store, settings, lambda *_: None)
+        release = run_night(store, settings)
         # a later second
         slurm.add(2, now - 300, now - 200, limit=30)
     with open_release(store, release) as connection:
@@ -203,7 +203,7 @@ def test_real_slurm_cluster_is_followed(tmp_path: Path, monkeypatch: pytest.Monk
         assert not any(one.refusal for one in live.land_slurm(store, settings))
         # all records have landed
         assert [one.landed for one in live._land_sacct(store, settings, None, datetime.now(UTC))] == [None]
-        release = run_inline(store, settings, lambda *_: None)
+        release = run_night(store, settings)
     ended = landed(store).filter(pl.col("ended_at").is_not_null())
     assert ended.select("job_id", "started_at", "ended_at", "state").is_unique().all()
     with open_release(store, release) as connection:

@@ -9,13 +9,12 @@ import polars as pl
 import pytest
 
 from iosig.answers.attribution.query import TABLES, Query, who
-from iosig.flows import nightly
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.studies.real_day import Day
 from iosig.studies.unattributed.real import add_decoys, select_busy_minutes
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files, run_night
 
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
@@ -43,9 +42,9 @@ def test_true_run_ranks_before_200_decoys(shared_data: Path, tmp_path: Path) -> 
     log = tmp_path / "decoys.sacct"
     log_of(day, 400, log)
     store = Store(tmp_path / "warehouse")
-    arrivals = list(land_paths(store, SETTINGS, [str(polls), str(log)], ReadOptions()))
+    arrivals = land_files(store, polls, log, settings=SETTINGS)
     assert not any(arrival.has_refusals for arrival in arrivals)
-    release = nightly.run_inline(store, SETTINGS, lambda *_: None)
+    release = run_night(store, SETTINGS)
     minutes, true = select_busy_minutes(day)
     ranks = []
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):

@@ -11,15 +11,15 @@ from iosig.answers.job import query as job
 from iosig.answers.job.document import build_document, build_page
 from iosig.answers.report.runs import read_hours, read_runs
 from iosig.answers.single.one_input import TraceInput, open_input
-from iosig.flows import nightly
 from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.reports.site.packing import unpack_document
 from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
+from tests.nights import land_files, run_night
 
 LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf5"))
 
@@ -44,8 +44,8 @@ def write_job(folder: Path) -> str:
 def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     job_id = write_job(tmp_path)
-    assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], ReadOptions()))) == 2
-    release = nightly.run_inline(store, Settings(), lambda *_: None)
+    assert len(land_files(store, tmp_path / "jobs.sacct", LOG)) == 2
+    release = run_night(store)
     last = job.query_release(store, release, job_id)
     assert (last.traces, len(last.other_runs)) == ((), 1)
     told = job.query_release(store, release, job_id, started=last.other_runs[0])

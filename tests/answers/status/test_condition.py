@@ -11,10 +11,9 @@ import pytest
 
 from iosig.answers.status.condition import _incomplete, next_run, read_condition
 from iosig.settings.model import ScheduleSettings, Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.store.form import mark_form
 from iosig.warehouse.store.store import Store, lock_warehouse
-from tests.nights import Night
+from tests.nights import Night, land_files
 
 JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
@@ -28,9 +27,9 @@ def test_condition_before_the_first_release(landed_site: Store) -> None:
     assert found.held_by is None
 
 
-def test_condition_after_a_night(checked_night: Night) -> None:
-    found = read_condition(checked_night.store, Settings())
-    assert (found.release_id, found.verdict) == (checked_night.release.release_id, checked_night.release.verdict)
+def test_condition_after_a_night(quick_night: Night) -> None:
+    found = read_condition(quick_night.store, Settings())
+    assert (found.release_id, found.verdict) == (quick_night.release.release_id, quick_night.release.verdict)
     assert found.waiting == ()
     (filesystem,) = found.filesystems
     assert filesystem.bytes_moved > 0
@@ -44,7 +43,7 @@ def test_only_recent_refused_inputs_are_listed(tmp_path: Path) -> None:
         f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n104|ann\n"
     )
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], ReadOptions()))
+    land_files(store, tmp_path / "torn.parquet", tmp_path / "jobs.sacct", allows_refusals=True)
     found = read_condition(store, Settings()).refused_inputs
     assert [(Path(one.file).name, one.refused_rows, one.rows) for one in found] == [
         ("torn.parquet", 1, 0),

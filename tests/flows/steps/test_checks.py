@@ -15,20 +15,17 @@ import pytest
 
 import iosig.expectations.gate
 from iosig.expectations import daily_summary
-from iosig.flows import nightly
 from iosig.flows.steps import checks, plan as planning
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 from iosig.warehouse.errors import ContractError, GateFailed
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_json, write_parquet
-from tests.nights import FoundByChecks, Night, check_here
+from tests.nights import FoundByChecks, Night, check_here, land_files, query_release, run_night
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
 #: a run that ends before it starts, on a day without other runs, and a malformed line
@@ -41,16 +38,11 @@ MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|COM
 def land(store: Store, folder: Path, text: str) -> None:
     path = folder / f"{hash(text)}.sacct"
     path.write_text(text)
-    list(land_paths(store, Settings(), [str(path)], ReadOptions()))
-
-
-def run(store: Store, **days: date) -> Release:
-    return nightly.run_inline(store, Settings(), lambda *_: None, **days)
+    land_files(store, path)
 
 
 def rows(store: Store, release: Release, query: str) -> list[Any]:
-    with open_release(store, release) as connection:
-        return connection.sql(query).fetchall()
+    return query_release(store, release, query).rows()
 
 
 FAILED = "select expectation, unexpected_count from quality where not success and severity = 'warning' order by all"
@@ -74,13 +66,12 @@ def two(landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: py
     land(store, folder, WRONG)
     with pytest.MonkeyPatch.context() as monkeypatch:
         check_here(monkeypatch, found_by_checks)
-        first = run(store)
+        first = run_night(store)
         land(store, folder, LATER)
-        second = run(store)
+        second = run_night(store)
     return Two(store, first, second, (store.data_docs / "index.html").read_text())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 @pytest.mark.long
 class TestTwoReleases:
@@ -120,18 +111,17 @@ class TestTwoReleases:
     def test_rebuilt_day_clears_its_failure(self, two: Two, tmp_path: Path) -> None:
         store = Night(two.store, two.second).copy(tmp_path / "warehouse")
         land(store, tmp_path, MENDED)
-        third = run(store)
+        third = run_night(store)
         assert third.dates == ("2026-03-01",)
         assert rows(store, third, FAILED) == []
         assert rows(store, third, "from quarantine") == []
         assert "taken out" not in (store.data_docs / "index.html").read_text()
 
-    @pytest.mark.long
     def test_incremental_checks_equal_checks_of_all_days_in_one_run(self, two: Two, tmp_path: Path) -> None:
         store = Store(tmp_path / "warehouse")
         shutil.copytree(two.store.root / "landed", store.root / "landed")
         shutil.copy(two.store.root / "form.json", store.root)
-        whole = run(store)
+        whole = run_night(store)
         for query in ("from quality order by all", "from quality_daily order by all"):
             assert rows(store, whole, query) == rows(two.store, two.second, query)
 
@@ -149,11 +139,11 @@ class TestTwoReleases:
         with monkeypatch.context() as patch:
             patch.setattr(iosig.expectations.gate, "check", broken)
             with pytest.raises(GateFailed, match=str(refused)):
-                run(store)
+                run_night(store)
         assert (store.data_docs / "index.html").read_text() == two.pages
         assert "No release was published" in refused.read_text()
         assert f"{two.second.release_id}</a> is unchanged" in refused.read_text()
-        third = run(store)
+        third = run_night(store)
         assert f"Release {third.release_id}" in (store.data_docs / "index.html").read_text()
         assert not refused.exists()
 
@@ -333,7 +323,7 @@ def test_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, mon
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     land(store, tmp_path, LATER)
-    run(store)
+    run_night(store)
     land(store, tmp_path, LATER.replace("2026-03-05T02", "2026-03-06T02"))
     stale = planning._News.stale
 
@@ -344,6 +334,6 @@ def test_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, mon
     monkeypatch.setattr(planning._News, "stale", forgetful)
     # a model that reads jobs of both days refuses them before the gate does
     with pytest.raises((GateFailed, ContractError), match=r"key_unique in \d row"):
-        run(store)
+        run_night(store)
     monkeypatch.setattr(planning._News, "stale", stale)
-    assert run(store).sequence == 2
+    assert run_night(store).sequence == 2

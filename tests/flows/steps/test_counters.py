@@ -60,7 +60,6 @@ def test_job_totals_equal_moved_bytes_and_days_count_their_scrapes(site: Counted
     assert found[COUNTER_LAST_VALUES].select("target", "job_key", "scraped_on").is_unique().all()
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_batch_size_does_not_change_results(site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = staged(tmp_path / "all", site)

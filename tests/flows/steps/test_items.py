@@ -21,7 +21,6 @@ from iosig.flows.executors import Engine
 from iosig.flows.steps import order
 from iosig.flows.steps.items import ItemResult, StepContext, TableFile, WorkItem, execute
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
@@ -30,6 +29,7 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release, list_published_tables
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
+from tests.nights import land_files, run_night
 
 #: a job that ends before it starts
 FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
@@ -77,14 +77,14 @@ def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store
     """Two equal warehouses: one day is released, another is landed with a trace and a faulty job."""
     here, there = (Store(tmp_path / name / "warehouse") for name in ("here", "there"))
     shutil.copytree(landed_site.root, here.root)
-    nightly.run_inline(here, SETTINGS, lambda *_: None, until=date(2026, 3, 2))
+    run_night(here, SETTINGS, until=date(2026, 3, 2))
     requests = [
         {"rank": 0, "direction": "write", "request_bytes": 1e6, "start_s": 60.0 * n, "end_s": 60.0 * n + 5}
         for n in range(20)
     ]
     land(here, "trace", trace(started_min=40, modules={"POSIX": {}}, requests=requests, process_count=1))
     (tmp_path / "faulty.sacct").write_text(FAULTY)
-    list(land_paths(here, SETTINGS, [str(tmp_path / "faulty.sacct")], ReadOptions()))
+    land_files(here, tmp_path / "faulty.sacct", settings=SETTINGS)
     shutil.copytree(here.root, there.root)
     return here, there
 
@@ -98,7 +98,6 @@ def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_other_processes_build_identical_tables(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
@@ -128,10 +127,10 @@ def test_other_processes_build_identical_tables(sites: tuple[Store, Store], tmp_
 @pytest.mark.long
 def test_items_run_in_separate_processes_with_identical_results(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
-    quick = nightly.run_inline(here, SETTINGS, lambda *_: None)
+    quick = run_night(here, SETTINGS)
     with elsewhere(tmp_path / "elsewhere", 1) as pool:
         engine = Shipping(pool, stays=lambda item: item.is_check and item.name not in SOME)
-        release = nightly.run_inline(there, SETTINGS, lambda *_: None, engine=engine)
+        release = run_night(there, SETTINGS, engine=engine)
     assert {item.name for item in engine.shipped} >= SOME
     found, wanted = files(there, release), files(here, quick)
     for table in list_published_tables():

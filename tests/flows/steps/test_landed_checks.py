@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from iosig.expectations import suites
-from iosig.flows import nightly
 from iosig.flows.steps import order
 from iosig.flows.steps.checks import verdicts_on
 from iosig.flows.steps.items import Day, execute
@@ -21,19 +20,17 @@ from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames, table
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.expectations.cases import BROKEN, CHECKED, identify, row_of
-from tests.nights import Night
+from tests.nights import Night, land_files, query_release, run_night
 
 LANDED = [found for found in CHECKED if suites.is_landed_only(found)]
 HEADER = "JobID|User|JobName|NNodes|NTasks|Start|End|State"
@@ -64,16 +61,11 @@ def validate(store: Store, found: Table, day: Day, days: Sequence[Day]) -> pl.Da
 
 def land_text(store: Store, folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
-    assert [arrival.has_refusals for arrival in land_paths(store, Settings(), [str(folder / name)], ReadOptions())] == [
-        False
-    ]
+    assert [arrival.has_refusals for arrival in land_files(store, folder / name)] == [False]
 
 
 def read_quality(store: Store, query: str) -> list[Any]:
-    release = releases.current(store)
-    assert release
-    with open_release(store, release) as connection:
-        return connection.sql(query).fetchall()
+    return query_release(store, releases.find(store, None), query).rows()
 
 
 def test_every_landed_table_has_one_check() -> None:
@@ -121,7 +113,7 @@ def test_verdicts_of_other_days_are_carried_over(checked_night: Night, tmp_path:
     assert [row_count for _, row_count in read_quality(store, polls)] == [1438, 1442]
     before = read_quality(store, polls)
     land_text(store, tmp_path, "jobs.txt", JOB_LOG)
-    nightly.run_inline(store, Settings(), lambda *_: None)
+    run_night(store)
     assert read_quality(store, polls) == before
     ((observed,),) = read_quality(
         store, "select observed from quality where table_name = 'job_records' and expectation = 'tasks_cover_nodes'"
@@ -130,7 +122,7 @@ def test_verdicts_of_other_days_are_carried_over(checked_night: Night, tmp_path:
     assert example == {"source_file": "jobs.txt", "line": 3, "task_count": 4, "node_count": 8}
     assert json.loads(observed)["failing_days"] == ["2026-03-01"]
     land_text(store, tmp_path, "later.txt", LATER)
-    nightly.run_inline(store, Settings(), lambda *_: None)
+    run_night(store)
     jobs = query.format(JOB_RECORDS.name, "tasks_cover_nodes")
     assert (date(2026, 3, 1), 2) in read_quality(store, jobs)
     assert (date(2026, 3, 5), 1) in read_quality(store, jobs)

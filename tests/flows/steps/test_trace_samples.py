@@ -13,18 +13,18 @@ import pytest
 
 from iosig.answers.signatures.view import Query, build_view
 from iosig.flows.executors import Engine
-from iosig.flows.nightly import begin_run, build, run_inline
+from iosig.flows.nightly import begin_run, build
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.trace_samples import build_samples
 from iosig.settings.model import Settings, SignatureSettings, TraceSettings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.samples import GRID_STEPS, SAMPLE_SETS, TRACE_RUNS, TRACE_SAMPLES, TRACE_SERIES
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import WAVE, Ran, write_day
 from tests.flows.traced_runs import land, trace
+from tests.nights import land_files, run_night
 from tests.sql.given import rows
 
 _STEPS = (
@@ -160,7 +160,7 @@ def test_day_without_matching_traces_has_no_samples() -> None:
 
 def built(folder: Path, settings: Settings, files: Sequence[Any], store: Store) -> dict[str, pl.DataFrame]:
     """Land files, and compute trace samples and sample sets."""
-    for arrival in land_paths(store, settings, [str(file) for file in files], ReadOptions(time_zone="UTC")):
+    for arrival in land_files(store, *files, settings=settings, time_zone="UTC"):
         assert not arrival.has_refusals, arrival.line()
     run = begin_run(store, settings, make_plan(store, settings))
     list(build(run, Engine(), steps=[step for step in STEPS if step.name in _STEPS]))
@@ -231,10 +231,10 @@ def test_traces_that_servers_confirm_replace_shared_traffic(
 def test_signature_of_traced_runs_names_its_source(tmp_path: Path) -> None:
     store, starts = Store(tmp_path / "warehouse"), [-1000 + 60.0 * number for number in range(5)]
     files = write_day(tmp_path / "site", "a", [Ran("wave", start) for start in starts], -1010.0, -660.0)
-    list(land_paths(store, Settings(), files, ReadOptions()))
+    land_files(store, *files)
     for number, start in enumerate(starts):
         trace_run(store, number, start, 1.0, "darshan")
-    release = run_inline(store, Settings(), lambda *_: None)
+    release = run_night(store)
     with open_release(store, release) as connection:
         found = connection.sql("from signatures where is_default and direction = 'write'").pl()
     assert found["source"].to_list() == ["client"]

@@ -10,28 +10,14 @@ import duckdb
 import polars as pl
 import pytest
 
-from iosig.flows import nightly
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
-from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.releases import publishing
-from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
-from tests.nights import FoundByChecks, check_here
+from tests.nights import FoundByChecks, check_here, land_files, query_release, run_night
+from tests.warehouse.releasing import publish
 
 WRITE = {"module": "POSIX", "direction": "write"}
-
-
-def run(store: Store, settings: Settings | None = None) -> Release:
-    return nightly.run_inline(store, settings or Settings(), lambda *_: None)
-
-
-def ask(store: Store, release: Release, query: str) -> pl.DataFrame:
-    with open_release(store, release) as connection:
-        return connection.sql(query).pl()
 
 
 def mixed_traces(store: Store) -> dict[str, str]:
@@ -147,7 +133,7 @@ def traced(
     ids = mixed_traces(store)
     with pytest.MonkeyPatch.context() as monkeypatch:
         check_here(monkeypatch, found_by_checks)
-        return store, run(store), ids
+        return store, run_night(store), ids
 
 
 @pytest.mark.long
@@ -156,7 +142,7 @@ def test_traces_are_matched_counted_sampled_and_classified(traced: tuple[Store, 
     names = {trace_id: name for name, trace_id in ids.items()}
 
     def of(query: str) -> list[tuple[Any, ...]]:
-        found = ask(store, release, query).with_columns(pl.col("trace_id").replace_strict(names))
+        found = query_release(store, release, query).with_columns(pl.col("trace_id").replace_strict(names))
         return sorted(found.iter_rows())
 
     assert of("select trace_id, job_match, job_id from trace_jobs where job_match <> 'none'") == [
@@ -205,13 +191,14 @@ def test_traces_are_matched_counted_sampled_and_classified(traced: tuple[Store, 
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_server_side_rows_are_unaffected_by_traces(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
-    found = ask(store, release, "select source, count(*) as n from job_io_sources group by source order by source")
+    found = query_release(
+        store, release, "select source, count(*) as n from job_io_sources group by source order by source"
+    )
     assert found.rows()[1] == ("server", 8)
-    assert ask(store, release, "select sample_count from applications")["sample_count"].to_list() == [2, 2]
+    assert query_release(store, release, "select sample_count from applications")["sample_count"].to_list() == [2, 2]
 
 
 @pytest.mark.slow
@@ -230,30 +217,11 @@ def test_inputs_of_a_release_can_be_queried_by_table_name(traced: tuple[Store, R
 def test_input_landed_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
-    draft = Draft(
-        fingerprint="0" * 12,
-        dates=(),
-        inputs=(ids["undated"],),
-        removed_inputs=(),
-        parameters="{}",
-        code_version="0",
-        verdict="passed",
-        base_release_id=None,
-        release_id="r",
-    )
-    release = publishing.publish(store, draft, {})
-    with open_release(store, release, "from trace_requests") as connection:
-        found = connection.sql("select distinct trace_id from trace_requests").fetchall()
-    assert found == [(ids["undated"],)]
+    release = publish(store, "r", {}, inputs=(ids["undated"],))
+    found = query_release(store, release, "select distinct trace_id from trace_requests")
+    assert found.rows() == [(ids["undated"],)]
 
 
-@pytest.mark.slow
-def test_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, str]]) -> None:
-    with pytest.raises(NothingToDo):
-        run(traced[0])
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
 def test_trace_landed_before_its_job_is_matched_when_the_job_lands(landed_site: Store, tmp_path: Any) -> None:
@@ -263,12 +231,12 @@ def test_trace_landed_before_its_job_is_matched_when_the_job_lands(landed_site: 
         "early",
         trace(started_min=-98, job_id="100", modules={"POSIX": {}}, records=[{"module": "POSIX", "written_bytes": 5}]),
     )
-    first = run(store)
-    assert ask(store, first, "select job_match, cluster from trace_jobs").rows() == [("none", None)]
-    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / "jobs.sacct")], ReadOptions()))
-    second = run(store)
-    assert ask(store, second, "select trace_id, job_match, job_id from trace_jobs").rows() == [
+    first = run_night(store)
+    assert query_release(store, first, "select job_match, cluster from trace_jobs").rows() == [("none", None)]
+    land_files(store, landed_site.root.parent / "site" / "jobs.sacct")
+    second = run_night(store)
+    assert query_release(store, second, "select trace_id, job_match, job_id from trace_jobs").rows() == [
         (trace_id, "job_id", "100")
     ]
-    client = ask(store, second, "select distinct job_id, cluster from job_io_sources where source = 'client'")
+    client = query_release(store, second, "select distinct job_id, cluster from job_io_sources where source = 'client'")
     assert client.rows() == [("100", "default")]
