@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -27,10 +26,9 @@ from iosig.streams.landing import ReadOptions, land_paths
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
-from tests.nights import Night, write_small_site
-from tests.servers import Dask, dask, free_port, slurm
+from tests.nights import Night, hash_files, run_night, write_small_site
+from tests.servers import Dask, dask, free_port
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +73,6 @@ def results(engine: executors.Engine, root: Path, *names: str) -> Iterator[ItemR
             failures.append(error)
     if failures:
         raise failures[0]
-
-
-def digests(store: Store, release: Release) -> dict[str, list[str]]:
-    return {
-        name: [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)]
-        for name, paths in releases.files_of(store, release).items()
-    }
 
 
 # ---- without workers
@@ -248,7 +239,6 @@ def _with_a_kill(done: Iterator[object], begun: Path) -> Iterator[object]:
         yield one
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_worker_with_another_program_is_refused(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -261,7 +251,6 @@ def test_worker_with_another_program_is_refused(
         list(results(engine, tmp_path, "one"))
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, tmp_path: Path) -> None:
     with executors.open_engine(settings, tmp_path) as engine:
@@ -270,7 +259,6 @@ def test_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, t
             list(results(engine, tmp_path, "one"))
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_worker_exceptions_and_warnings_reach_the_client(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -285,7 +273,6 @@ def test_worker_exceptions_and_warnings_reach_the_client(
     assert "from afar" in caplog.text
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_unreachable_scheduler_or_missing_workers_is_a_machine_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -304,18 +291,6 @@ def test_unreachable_scheduler_or_missing_workers_is_a_machine_fault(
             executors.open_engine(Settings(engine=engine), tmp_path),
         ):
             pass
-
-
-@pytest.mark.long
-def test_dask_release_equals_the_release_of_one_machine(
-    settings: Settings, landed_site: Store, checked_night: Night, tmp_path: Path
-) -> None:
-    store = Store(tmp_path / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    with executors.open_engine(settings, store.root) as engine:
-        release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
-    assert not list(store.builds.iterdir())
 
 
 @pytest.mark.long
@@ -351,11 +326,9 @@ class _Killed(BaseException):
 @pytest.mark.parametrize("whom", ["worker", "scheduler", "flow"])
 @pytest.mark.parametrize("moment", range(1, 24, 3))
 def test_run_killed_at_any_moment_publishes_the_same_release(
-    whom: str, moment: int, landed_site: Store, checked_night: Night, tmp_path: Path
+    whom: str, moment: int, site: Store, checked_night: Night, tmp_path: Path
 ) -> None:
-    store = Store(tmp_path / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    left = moment
+    left, store = moment, site
 
     def at_the_moment(*_: object) -> None:
         nonlocal left
@@ -380,9 +353,9 @@ def test_run_killed_at_any_moment_publishes_the_same_release(
     assert left <= 0
     if not releases.history(store):
         with executors.open_engine(Settings(), store.root) as engine:
-            nightly.run_inline(store, Settings(), lambda *_: None, engine=engine)
+            run_night(store, engine=engine)
     (release,) = releases.history(store)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert hash_files(store, release) == hash_files(checked_night.store, checked_night.release)
 
 
 # ---- Slurm
@@ -399,7 +372,6 @@ echo 7
 """
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_slurm_job_is_submitted_with_the_configured_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
@@ -436,23 +408,3 @@ def _ended(pid: int) -> None:
         time.sleep(0.1)
     os.killpg(pid, signal.SIGKILL)
     raise AssertionError("a worker outlived its run")
-
-
-@pytest.mark.long
-def test_slurm_release_equals_the_release_of_one_machine(
-    landed_site: Store, checked_night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
-    store = Store(tmp_path / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
-    asked = SlurmSettings(
-        partition="io", memory="1500MB", job_count=2, walltime="00:20:00", interface="lo", start_timeout_s=60
-    )
-    settings = Settings(engine=EngineSettings(executor="slurm"), slurm=asked)
-    with slurm() as configuration:
-        monkeypatch.setenv("SLURM_CONF", str(configuration))
-        with executors.open_engine(settings, store.root) as engine:
-            release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
-    assert digests(store, release) == digests(checked_night.store, checked_night.release)
-    assert not list(store.root.glob(".workers-*"))

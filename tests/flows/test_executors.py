@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
-import shutil
 import time
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
@@ -16,17 +14,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows import executors, nightly
+from iosig.flows import executors
 from iosig.flows.executors import Engine, WorkTimeoutError, with_processes
 from iosig.flows.steps.checks import hold, verdicts_on
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
-from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_parquet
-from tests.nights import Night
+from tests.nights import Night, hash_files, run_night
 
 
 def check_of(root: Path, row_count: int, into: str) -> WorkItem:
@@ -98,7 +94,6 @@ def items(root: Path, *names: str) -> list[WorkItem]:
     return [WorkItem(name, "step", function, reads, (), (), Settings(), "built", "") for name in names]
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_large_items_run_in_persistent_processes_and_small_items_inline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,25 +147,15 @@ class _Killed(BaseException):
     """An exception that no step may catch."""
 
 
-def _digests(store: Store, release: Release) -> dict[str, list[str]]:
-    return {
-        name: [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)]
-        for name, paths in releases.files_of(store, release).items()
-    }
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("worker_count", "done_count"), list(product((1, 4), range(1, 24, 4))))
 def test_run_killed_after_any_item_publishes_the_same_release(
     worker_count: int,
     done_count: int,
-    landed_site: Store,
+    site: Store,
     checked_night: Night,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = Store(tmp_path / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
     monkeypatch.setattr(executors, "SMALL_BYTES", 1)
     left = done_count
 
@@ -181,7 +166,7 @@ def test_run_killed_after_any_item_publishes_the_same_release(
             raise _Killed
 
     with pytest.raises(_Killed), with_processes(worker_count) as engine:
-        nightly.run_inline(store, Settings(), killed, engine=engine)
+        run_night(site, report=killed, engine=engine)
     with with_processes(5 - worker_count) as engine:
-        release = nightly.run_inline(store, Settings(), lambda *_: None, engine=engine)
-    assert _digests(store, release) == _digests(checked_night.store, checked_night.release)
+        release = run_night(site, engine=engine)
+    assert hash_files(site, release) == hash_files(checked_night.store, checked_night.release)
