@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
 
 from iosig.cli.main import iosig
-from tests.nights import Night
+from tests.nights import Cli, Night
 
 
 def completed(*words: str, begun: str = "") -> list[str]:
@@ -22,9 +19,9 @@ def files(root: Path) -> dict[Path, int]:
     return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
 
 
-def test_names_from_a_warehouse_are_completed(checked_night: Night) -> None:
-    root, release_id = str(checked_night.store.root), checked_night.release.release_id
-    before = files(checked_night.store.root)
+def test_names_from_a_warehouse_are_completed(quick_night: Night) -> None:
+    root, release_id = str(quick_night.store.root), quick_night.release.release_id
+    before = files(quick_night.store.root)
     of = ("--warehouse", root)
     assert completed(*of, "export", begun="signature_") == ["signature_bursts", "signature_checks", "signature_points"]
     assert completed(*of, "sql", "--release", begun="20") == [release_id]
@@ -33,7 +30,7 @@ def test_names_from_a_warehouse_are_completed(checked_night: Night) -> None:
     assert completed(*of, "plot", "signature", begun="") == ["ann/ior/8", "ann/s3d/8"]
     assert completed(*of, "advise", "--user", begun="a") == ["ann"]
     assert completed(*of, "who", begun="") == ["default"]
-    assert files(checked_night.store.root) == before
+    assert files(quick_night.store.root) == before
 
 
 def test_commands_and_options_are_completed() -> None:
@@ -52,9 +49,7 @@ def test_unreadable_warehouse_completes_nothing(root: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_script_is_generated_for_each_shell(shell: str) -> None:
-    environment = os.environ | {"_IOSIG_COMPLETE": f"{shell}_source"}
-    code = "import sys; sys.argv = ['iosig']; from iosig.cli import main; main()"
-    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert told.returncode == 0
-    assert "_IOSIG_COMPLETE" in told.stdout
+def test_completion_script_is_generated_for_each_shell(shell: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_IOSIG_COMPLETE", f"{shell}_source")
+    code, out, _ = cli()
+    assert (code, "_IOSIG_COMPLETE" in out) == (0, True)

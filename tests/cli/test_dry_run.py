@@ -51,9 +51,9 @@ def test_first_run_computes_all_landed_days(cli: Cli, site: Store) -> None:
     ],
 )
 def test_reasons_name_changed_settings_and_requested_days(
-    settings: str, options: tuple[str, ...], reasons: list[str], cli: Cli, checked_night: Night, tmp_path: Path
+    settings: str, options: tuple[str, ...], reasons: list[str], cli: Cli, quick_night: Night, tmp_path: Path
 ) -> None:
-    store = checked_night.copy(tmp_path / "warehouse")
+    store = quick_night.copy(tmp_path / "warehouse")
     (store.root / "iosig.toml").write_text(settings)
     document = plan(cli, store, *options)
     assert document["reasons"] == reasons
@@ -61,7 +61,7 @@ def test_reasons_name_changed_settings_and_requested_days(
     assert steps["stage polls"]["expected_s"] > 0, "the last run measured it"
 
 
-def test_nothing_new_is_not_a_failure(cli: Cli, checked_night: Night) -> None:
-    code, _, err = cli("--warehouse", checked_night.store.root, "run", "--dry-run")
+def test_nothing_new_is_not_a_failure(cli: Cli, quick_night: Night) -> None:
+    code, _, err = cli("--warehouse", quick_night.store.root, "run", "--dry-run")
     assert code == 0
     assert "Nothing new since release" in err

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
@@ -143,18 +140,6 @@ def test_file_that_is_not_a_compressed_trace_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "x.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(other)
     assert isinstance(called(other, "--rank", 0).exception, InputRefused)
-
-
-def test_command_has_its_name_and_help() -> None:
-    assert isinstance(expand_command, click.Command)
-    assert expand_command.name == "expand"
-    assert "recorder2text" in printed("--help")
-
-
-def test_help_imports_no_heavy_modules() -> None:
-    code = "import sys, iosig.cli.expand; print(sorted({'polars', 'numpy', 'pyarrow'} & set(sys.modules)))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
 
 
 # ---- periods and classes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from pathlib import Path
 
@@ -51,22 +50,13 @@ def test_whole_release_is_exported_to_a_database(store: Store, cli: Cli, tmp_pat
             assert connection.sql("select count(*) from jobs").fetchall() == [(2,)]
 
 
-def test_table_is_exported_to_stdout(store: Store, tmp_path: Path) -> None:
+def test_table_is_exported_to_stdout(store: Store, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def piped(*arguments: str) -> bytes:
-        code = "from iosig.cli import main; main()"
-        command = [
-            sys.executable,
-            "-c",
-            code,
-            "--warehouse",
-            str(store.root),
-            "export",
-            "jobs",
-            "--output",
-            "-",
-            *arguments,
-        ]
-        return subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
+        out = io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out))
+            assert cli("--warehouse", store.root, "export", "jobs", "--output", "-", *arguments)[0] == 0
+            return out.getvalue()
 
     assert pl.read_parquet(io.BytesIO(piped()))["user"].to_list() == ["=1+1", "bob"]
     assert pl.read_csv(piped("--format", "csv"))["user"].to_list() == ["'=1+1", "bob"]

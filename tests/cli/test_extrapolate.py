@@ -8,9 +8,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.cli.extrapolate import extrapolate_command
-from iosig.settings.model import Settings
-from iosig.streams.landing import ReadOptions, land_paths
 from iosig.traces.extrapolation.extrapolating import families
 from iosig.traces.extrapolation.view import read
 from iosig.transforms.extrapolation.iteration_models import Families
@@ -23,7 +20,7 @@ from iosig.warehouse.store.landing import ledger
 from iosig.warehouse.store.store import Store
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import Call as Logged
-from tests.nights import Cli, write_small_site
+from tests.nights import Cli, land_files, write_small_site
 from tests.warehouse.sources.trace_landing import put
 
 INPUTS = (8, 12, 16, 24)
@@ -130,7 +127,7 @@ def test_random_offsets_are_refused(cli: Cli, shared_data: Path, tmp_path: Path,
 def test_extrapolation_is_recorded_in_an_existing_warehouse(cli: Cli, shared_data: Path, tmp_path: Path) -> None:
     write_small_site(tmp_path / "site")
     store = Store(tmp_path / "warehouse")
-    list(land_paths(store, Settings(), [str(tmp_path / "site" / "jobs.sacct")], ReadOptions()))
+    land_files(store, tmp_path / "site" / "jobs.sacct")
     given = traces(shared_data, "ios_sio")
     into = tmp_path / "sio.parquet"
     for n, expected in ((48, 0), (48, 0)):
@@ -196,19 +193,6 @@ def test_million_ranks_extrapolate_to_a_file_of_similar_size(cli: Cli, tmp_path:
         sizes.append(into.stat().st_size)
         assert rank_calls(read(into), n - 1)["arguments"].to_list() == [f"f %p {8 * (n - 1)}"]
     assert sizes[1] < 2 * sizes[0]
-
-
-def test_command_has_its_name_and_options() -> None:
-    assert extrapolate_command.name == "extrapolate"
-    assert {parameter.name for parameter in extrapolate_command.params} == {
-        "traces",
-        "process_count",
-        "output",
-        "has_nested",
-        "models",
-        "as_json",
-        "wide",
-    }
 
 
 # ---- user-defined models

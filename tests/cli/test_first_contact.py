@@ -213,11 +213,11 @@ def test_every_command_has_three_mistakes() -> None:
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake_is_reported_in_one_sentence_within_80_columns(
-    name: str, cli: Cli, here: Path, checked_night: Night, monkeypatch: pytest.MonkeyPatch
+    name: str, cli: Cli, here: Path, quick_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     # the warehouse is set in the environment, since suggested commands would otherwise repeat it and be wider
-    monkeypatch.setenv("IOSIG_WAREHOUSE", str(checked_night.store.root))
+    monkeypatch.setenv("IOSIG_WAREHOUSE", str(quick_night.store.root))
     before = sorted(path.name for path in here.iterdir())
     for arguments, code, told in MISTAKES[name]:
         found, out, err = cli(name, *shlex.split(arguments))
@@ -268,19 +268,19 @@ TABLES = [
 @pytest.mark.parametrize("command", TABLES)
 @pytest.mark.usefixtures("here")
 def test_output_fits_the_terminal_width(
-    command: tuple[str, ...], width: int, cli: Cli, checked_night: Night, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], width: int, cli: Cli, quick_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    code, out, err = cli("--warehouse", checked_night.store.root, *command)
+    code, out, err = cli("--warehouse", quick_night.store.root, *command)
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= width
     assert "── 1" not in out, "a row is a row"
     monkeypatch.delenv("COLUMNS")
-    whole = cli("--warehouse", checked_night.store.root, *command)[1]
+    whole = cli("--warehouse", quick_night.store.root, *command)[1]
     assert "more column" not in whole
     if "more column" in out:
         monkeypatch.setenv("COLUMNS", str(width))
-        wide = cli("--warehouse", checked_night.store.root, *command, "--wide")[1]
+        wide = cli("--warehouse", quick_night.store.root, *command, "--wide")[1]
         # a title with a long path is wrapped
         assert "".join(wide.split()) == "".join(whole.split())
 
@@ -318,12 +318,12 @@ class _Closed(io.TextIOWrapper):
         return os.open(os.devnull, os.O_WRONLY)
 
 
-@pytest.mark.parametrize("command", [*TABLES, ("--help",), ("releases", "--json")])
+@pytest.mark.parametrize("command", [("sql", "from signatures"), ("--help",), ("releases", "--json")])
 @pytest.mark.usefixtures("here")
 def test_closed_pipe_is_not_an_error(
-    command: tuple[str, ...], checked_night: Night, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], quick_night: Night, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["iosig", "--warehouse", str(checked_night.store.root), *command])
+    monkeypatch.setattr(sys, "argv", ["iosig", "--warehouse", str(quick_night.store.root), *command])
     monkeypatch.setattr(sys, "stdout", _Closed())
     with pytest.raises(SystemExit) as ended:
         main()

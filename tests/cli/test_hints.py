@@ -36,9 +36,9 @@ def test_program_is_spelled_as_the_user_can_type_it(environment: dict[str, str],
 
 
 def test_hints_repeat_the_warehouse_of_the_command_line_only(
-    cli: Cli, checked_night: Night, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, quick_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = str(checked_night.store.root)
+    root = str(quick_night.store.root)
     _, _, err = cli("--warehouse", root, "sql", "select 1", "--release", "nothing")
     assert f"`iosig --warehouse {root} releases` lists them" in err
     monkeypatch.setenv("IOSIG_WAREHOUSE", root)
@@ -65,14 +65,14 @@ def test_command_is_never_wrapped() -> None:
 
 
 @pytest.mark.slow
-def test_printed_command_runs_in_a_shell(checked_night: Night, tmp_path: Path) -> None:
+def test_printed_command_runs_in_a_shell(quick_night: Night, tmp_path: Path) -> None:
     """As a person would: the hint of a mistake is pasted into a shell of the same environment."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("UV_RUN", "IOSIG"))}
     environment["PATH"] = "/usr/bin:/bin"
-    asked = [str(SCRIPTS / "iosig"), "--warehouse", str(checked_night.store.root), "sql", "x", "--release", "nothing"]
+    asked = [str(SCRIPTS / "iosig"), "--warehouse", str(quick_night.store.root), "sql", "x", "--release", "nothing"]
     first = subprocess.run(asked, env=environment, cwd=tmp_path, capture_output=True, text=True)
     hint = re.search(r"`([^`]+)`", first.stderr)
     assert hint is not None, first.stderr
     second = subprocess.run(hint[1], shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert (second.returncode, second.stderr) == (0, "")
-    assert checked_night.release.release_id in second.stdout
+    assert quick_night.release.release_id in second.stdout

@@ -15,16 +15,16 @@ from tests.nights import Cli, Night
 LOG = next(path for path in find_shipped_logs() if path.name.startswith("ior_hdf5"))
 
 
-def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, checked_night: Night) -> None:
-    code, out, _ = cli("--warehouse", checked_night.store.root, "job", "101")
+def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, quick_night: Night) -> None:
+    code, out, _ = cli("--warehouse", quick_night.store.root, "job", "101")
     assert code == 0
     assert out.startswith("Job 101: s3d of ann, 8 nodes, 2026-03-02 23:00Z, 30 min, COMPLETED\n")
     assert "so its requests are unknown" in out
     assert "default      write" in out
 
 
-def test_json_has_bytes_samples_and_neighbors(cli: Cli, checked_night: Night) -> None:
-    code, out, _ = cli("--warehouse", checked_night.store.root, "job", "101", "--json")
+def test_json_has_bytes_samples_and_neighbors(cli: Cli, quick_night: Night) -> None:
+    code, out, _ = cli("--warehouse", quick_night.store.root, "job", "101", "--json")
     told = json.loads(out)
     assert (code, told["format"], told["job"]["job_id"]) == (0, "iosig-job/1", "101")
     assert {(row["filesystem"], row["direction"]) for row in told["io"]} == {("default", "write"), ("default", "read")}
@@ -90,7 +90,7 @@ def test_interfering_jobs_are_listed_by_delay(cli: Cli, tmp_path: Path, monkeypa
         (["--trace", str(LOG), "--cluster", "titan"], "--trace reads no warehouse"),
     ],
 )
-def test_unknown_job_or_cluster_is_refused(arguments: list[str], said: str, cli: Cli, checked_night: Night) -> None:
-    code, _, err = cli("--warehouse", checked_night.store.root, "job", *arguments)
+def test_unknown_job_or_cluster_is_refused(arguments: list[str], said: str, cli: Cli, quick_night: Night) -> None:
+    code, _, err = cli("--warehouse", quick_night.store.root, "job", *arguments)
     assert code == 2
     assert said in " ".join(err.split())

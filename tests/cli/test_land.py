@@ -15,7 +15,6 @@ from tests.nights import Cli
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ((), "Name files or folders to land"),
         (("--since", "2026-03-01", "x"), "--since needs --prometheus or --slurm"),
         (("--since", "2026-03-01", "--slurm", "--follow"), "--since cannot be combined with --follow"),
         (("--follow",), "--follow needs folders to watch"),

@@ -22,10 +22,3 @@ def test_lineage_lists_tables_columns_and_dependencies(cli: Cli) -> None:
         "tables": ["stage.jobs", "samples.job_io_sources"],
     }  # fmt: skip
     assert "transforms.classes" in document["downstream"]
-
-
-def test_unknown_table_is_a_usage_error(cli: Cli) -> None:
-    code, _, err = cli("lineage", "nothing")
-    assert (code, "No step writes a table nothing" in err) == (2, True)
-    code, _, err = cli("lineage", "--columns")
-    assert (code, "--columns needs a TABLE" in err) == (2, True)

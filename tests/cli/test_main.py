@@ -19,9 +19,9 @@ from tests.nights import Cli, Night
 
 
 @pytest.fixture
-def released(checked_night: Night) -> Path:
+def released(quick_night: Night) -> Path:
     """A warehouse with one release; must not be changed."""
-    return checked_night.store.root
+    return quick_night.store.root
 
 
 # ---- landing and running
@@ -155,8 +155,8 @@ class TestReading:
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("quick_checks")
-    def test_markup_and_sql_in_names_are_plain_text(self, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
-        site = checked_night.copy(tmp_path / "warehouse")
+    def test_markup_and_sql_in_names_are_plain_text(self, cli: Cli, quick_night: Night, tmp_path: Path) -> None:
+        site = quick_night.copy(tmp_path / "warehouse")
         log = tmp_path / "hostile.sacct"
         log.write_text(
             "JobID|User|JobName|NNodes|Start|End|State\n"
@@ -170,8 +170,8 @@ class TestReading:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_releases_diff_and_rollback_work_together(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
-    site = checked_night.copy(tmp_path / "warehouse")
+def test_releases_diff_and_rollback_work_together(cli: Cli, quick_night: Night, tmp_path: Path) -> None:
+    site = quick_night.copy(tmp_path / "warehouse")
     log = tmp_path / "more.sacct"
     log.write_text(
         "JobID|User|JobName|NNodes|Start|End|State\n9|bob|ior|8|2026-03-03T00:05:00Z|2026-03-03T00:35:00Z|FAILED\n"
@@ -299,15 +299,18 @@ def test_program_exits_with_the_code_of_the_command(arguments: list[str], before
 # ---- import costs
 
 
-def test_help_imports_no_heavy_modules() -> None:
+def test_help_and_commands_import_no_heavy_modules() -> None:
     heavy = ("duckdb", "polars", "numpy", "pyarrow", "prefect", "great_expectations", "pandas", "pydantic", "rich")
     code = f"""
 import sys
 sys.argv = ["iosig", "--help"]
-from iosig.cli import main
+import click
+from iosig.cli.main import SUBCOMMANDS, iosig, main
 try:
     main()
 finally:
+    for command in SUBCOMMANDS:
+        iosig.get_command(click.Context(iosig), command)
     print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -67,10 +67,3 @@ def test_json_lists_patterns_and_reasons(store: Store, cli: Cli) -> None:
     assert [(row["pattern_id"], row["first_occurrence_at"]) for row in told["patterns"]] == [
         ("bbbbbbbbbbbb", "2018-02-09T09:30:00Z")
     ]
-
-
-@pytest.mark.parametrize("arguments", [("sea",), ("lake", "--at", "2018-02-09T10:01")])
-def test_invalid_arguments_are_usage_errors(store: Store, cli: Cli, arguments: tuple[str, ...]) -> None:
-    code, out, err = cli("--warehouse", store.root, "patterns", *arguments)
-    assert (code, out) == (2, "")
-    assert "lake, pond" in err or "--at" in err

@@ -215,24 +215,6 @@ def test_earlier_release_can_be_drawn(cli: Cli, store: Store, tmp_path: Path) ->
     assert cli("--warehouse", store.root, *arguments)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("lammps",), "Known are ana/ior_a/16"),
-        (("ior_a", "--direction", "both"), "'both' is not one of"),
-        ((), "APPLICATION"),
-    ],
-)
-def test_usage_error_exits_with_2_and_draws_nothing(
-    arguments: tuple[str, ...], told: str, cli: Cli, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, out, err = cli("--warehouse", store.root, "plot", "signature", *arguments)
-    assert (code, out) == (2, "")
-    assert told in err
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
 def test_release_without_signatures_is_reported(cli: Cli, tmp_path: Path) -> None:
     from tests.warehouse import releasing

@@ -330,7 +330,6 @@ def test_hundreds_of_inputs_are_followed(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ((), "Name traces to predict"),
         (("x", "--job", "7"), "Name traces to predict"),
         (("x", "--since", "2026-01-01"), "--since needs --lmt"),
         (("--lmt", "x"), "--filesystem, and either --since or --job"),
@@ -342,7 +341,6 @@ def test_hundreds_of_inputs_are_followed(cli: Cli, tmp_path: Path) -> None:
         (("x", "--time-zone", "UTC"), "--time-zone needs --lmt"),
         (("x", "--follow", "--outliers", "lof"), "use it with dft or merged"),
         (("x", "--follow", "--outlier-merge", "union"), "use it with dft or merged"),
-        (("x",), "x does not exist"),
         (("x", "--follow", "--plot", "x.jpg"), "end in .png, .svg"),
         (("x", "--follow", "--plot", "nowhere/x.png"), "nowhere does not exist"),
     ],

@@ -11,19 +11,19 @@ from iosig.warehouse.store.store import Store
 from tests.nights import Cli, Night
 
 
-def test_status_is_printed_as_table_json_and_prometheus_metrics(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
-    asked = ("--warehouse", str(checked_night.store.root), "status")
+def test_status_is_printed_as_table_json_and_prometheus_metrics(cli: Cli, quick_night: Night, tmp_path: Path) -> None:
+    asked = ("--warehouse", str(quick_night.store.root), "status")
     code, out, _ = cli(*asked)
     assert code == 0
     assert out.startswith("All is well.")
-    assert checked_night.release.release_id in out
+    assert quick_night.release.release_id in out
     assert max(map(len, out.splitlines())) <= 100
     code, out, _ = cli(*asked, "--json")
     told = json.loads(out)
-    assert (code, told["release_id"], told["problems"]) == (0, checked_night.release.release_id, [])
+    assert (code, told["release_id"], told["problems"]) == (0, quick_night.release.release_id, [])
     code, out, _ = cli(*asked, "--format", "prometheus", "--output", str(tmp_path / "iosig.prom"))
     assert (code, out) == (0, "")
-    assert f'release_id="{checked_night.release.release_id}"' in (tmp_path / "iosig.prom").read_text()
+    assert f'release_id="{quick_night.release.release_id}"' in (tmp_path / "iosig.prom").read_text()
 
 
 def test_problems_come_first_and_exit_with_7(cli: Cli, landed_site: Store, tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_problems_come_first_and_exit_with_7(cli: Cli, landed_site: Store, tmp_p
     assert "of the disk is free" in second
 
 
-def test_refused_inputs_are_a_problem(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
-    store = checked_night.copy(tmp_path / "warehouse")
+def test_refused_inputs_are_a_problem(cli: Cli, quick_night: Night, tmp_path: Path) -> None:
+    store = quick_night.copy(tmp_path / "warehouse")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
     assert cli("--warehouse", store.root, "land", tmp_path / "torn.parquet")[0] == 3
     code, out, _ = cli("--warehouse", store.root, "status")

@@ -33,10 +33,3 @@ def test_ranking_fits_80_columns_and_counts_runs_without_an_estimate(store: Stor
 def test_json_matches_its_schema(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "top", "--by", "account", "--since", "2018-02-09T11:00", "--json")
     assert (code, require_schema(out)) == (0, ["iosig-top/1"])
-
-
-@pytest.mark.parametrize("arguments", [("--by", "node"), ("--filesystem", "sea"), ("--since", "noon")])
-def test_invalid_arguments_are_usage_errors(store: Store, cli: Cli, arguments: tuple[str, ...]) -> None:
-    code, out, err = cli("--warehouse", store.root, "top", *arguments)
-    assert (code, out) == (2, "")
-    assert arguments[-1] in err

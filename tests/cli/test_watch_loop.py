@@ -134,11 +134,11 @@ def test_wait_ends_when_a_signal_arrives() -> None:
 
 
 @pytest.mark.slow
-def test_pipe_gets_one_plain_screen_and_conflicting_options_are_refused(cli: Cli, checked_night: Night) -> None:
-    asked = ("--warehouse", checked_night.store.root, "status")
+def test_pipe_gets_one_plain_screen_and_conflicting_options_are_refused(cli: Cli, quick_night: Night) -> None:
+    asked = ("--warehouse", quick_night.store.root, "status")
     code, out, err = cli(*asked, "--watch")
     assert (code, err) == (0, "")
-    assert f"release {checked_night.release.release_id}" in out
+    assert f"release {quick_night.release.release_id}" in out
     assert "polls to 2026-03-03 02:00:00Z" in out
     assert "\x1b" not in out
     assert max(map(cell_len, out.splitlines())) <= 80
@@ -189,23 +189,23 @@ def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | No
     ],
 )
 def test_quitting_on_a_terminal_exits_with_0(
-    checked_night: Night, environment: dict[str, str], leave: bytes | None, *, is_live: bool, has_colors: bool
+    quick_night: Night, environment: dict[str, str], leave: bytes | None, *, is_live: bool, has_colors: bool
 ) -> None:
-    code, seen = run_in_terminal(checked_night.store, environment, leave)
+    code, seen = run_in_terminal(quick_night.store, environment, leave)
     assert code == 0
     assert ("\x1b[?1049h" in seen, "\x1b[?1049l" in seen) == (is_live, is_live)
     assert ("\x1b[36m" in seen) == has_colors
-    assert checked_night.release.release_id in seen
+    assert quick_night.release.release_id in seen
     if not is_live:
         assert "\x1b" not in seen
 
 
 @pytest.mark.long
-def test_json_prints_a_line_per_refresh(checked_night: Night, tmp_path: Path) -> None:
+def test_json_prints_a_line_per_refresh(quick_night: Night, tmp_path: Path) -> None:
     from tests.documents import require_schema
 
     program = "from iosig.cli import main; main()"
-    arguments = [sys.executable, "-c", program, "--warehouse", str(checked_night.store.root), "status", "--watch"]
+    arguments = [sys.executable, "-c", program, "--warehouse", str(quick_night.store.root), "status", "--watch"]
     with subprocess.Popen([*arguments, "--interval", "1", "--json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]

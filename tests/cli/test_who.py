@@ -73,7 +73,6 @@ def test_slowdowns_lists_slowed_runs(store: Store, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("lake",), 2, "Give a time"),
         (("sea", "--at", "2018-02-09T10:01"), 2, "lake, pond"),
         (("lake", "--at", "2019-02-09T10:01", "--strict"), 5, "No polls of lake from 2019"),
     ],

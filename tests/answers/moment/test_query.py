@@ -79,6 +79,6 @@ def test_empty_warehouse_has_an_empty_snapshot(tmp_path: Path) -> None:
     assert (seen.filesystems, seen.condition.sources) == ((), ())
 
 
-def test_outlook_or_the_reason_for_its_absence_is_given(checked_night: Night) -> None:
-    (one,) = LiveView(checked_night.store, Settings()).take_snapshot(at(0)).filesystems
+def test_outlook_or_the_reason_for_its_absence_is_given(quick_night: Night) -> None:
+    (one,) = LiveView(quick_night.store, Settings()).take_snapshot(at(0)).filesystems
     assert (one.outlook is None) == (one.no_outlook_reason is not None)
