@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -38,6 +39,7 @@ _EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|
 _FOREIGN_WORDS = {"LICENSE", "uv.lock"}
 
 
+@cache
 def tracked() -> list[Path]:
     """Return the files of the project, including new files that are not added yet."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -51,8 +53,13 @@ def names(paths: list[Path]) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in paths]
 
 
+@cache
+def read(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")
+
+
 def lines_that_match(pattern: re.Pattern[str], path: Path) -> list[str]:
-    text = path.read_bytes().decode("utf-8", "replace")
+    text = read(path)
     found = pattern.finditer(text)
     place = path.relative_to(ROOT).as_posix()
     return [f"{place}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in found]

@@ -89,6 +89,7 @@ def test_notifications_are_sanitized(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert controls_in(mail.replace("\r", "")) == []
 
 
+@pytest.mark.slow
 def test_message_of_a_failed_prefect_run_is_sanitized() -> None:
     from iosig.flows.flow_runs import make_failed_state
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from iosig.flows.nightly import run_inline
 from iosig.flows.steps import order
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step
@@ -21,6 +20,7 @@ from iosig.streams.landing import Arrival
 from iosig.warehouse.errors import GateFailed, MachineFault, UsageError
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.store.store import Store, lock_warehouse
+from tests.nights import run_night
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -52,7 +52,7 @@ def test_flow_publishes_the_same_release_as_inline(site: Store, tmp_path: Path) 
     from iosig.flows.night_flows import nightly
 
     shutil.copytree(site.root, tmp_path / "inline")
-    inline = run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
+    inline = run_night(Store(tmp_path / "inline"))
     release = nightly()
     assert replace(release, release_id="", created_at="", snapshots={}) == replace(
         inline, release_id="", created_at="", snapshots={}
@@ -67,7 +67,6 @@ def test_flow_publishes_the_same_release_as_inline(site: Store, tmp_path: Path) 
     assert {"stage polls 2026-03-02", "stage jobs", "samples 2026-03-03", "classes undated", "checks"} <= runs.keys()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
 @pytest.mark.long
 def test_completed_work_is_cached_after_a_failed_publication(
@@ -251,6 +250,7 @@ def test_all_flows_are_deployed_without_replacing_other_warehouses(tmp_path: Pat
     assert (properties["backfill"]["since"]["format"], properties["backfill"]["chunk_days"]["minimum"]) == ("date", 1)
 
 
+@pytest.mark.slow
 def test_entry_point_of_earlier_deployments_finds_the_flow() -> None:
     from iosig.flows import deployments
     from iosig.flows.night_flows import nightly
