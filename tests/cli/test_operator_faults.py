@@ -173,7 +173,6 @@ SLOW = (
     ),
     Fault("catalogue torn", damaged("catalogue.sqlite"), SQL, r"catalogue\.sqlite: .*malformed\. `iosig repair`"),
     Fault("metadata torn", damaged(_METADATA, is_cached=False), SQL, rf"metadata\.json {_NOT_AS_WRITTEN}"),
-    Fault("form torn", damaged("form.json"), ("releases",), r"form\.json is missing or damaged"),
     Fault(
         "no right to read the catalogue", without_right("catalogue.sqlite", 0), SQL, rf"catalogue\.sqlite{_NO_RIGHT}"
     ),

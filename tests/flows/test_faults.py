@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
-import shutil
 import sqlite3
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,10 +14,8 @@ import pytest
 
 from iosig.flows.faults import machine_fault
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
-from tests.budget import one_in
-from tests.nights import Cli, Night
+from tests.nights import Cli
 
 ROOT = Path("/data/iosig")
 
@@ -104,20 +99,6 @@ def test_cause_of_an_exception_is_considered() -> None:
 # ---- through the command
 
 
-def test_full_disk_during_landing_leaves_nothing(
-    cli: Cli, landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "w" / "landed" / "part"))
-
-    monkeypatch.setattr(landing, "write_parquet", full)
-    code, out, err = cli("--warehouse", tmp_path / "w", "land", landed_site.root.parent / "site")
-    assert (code, out) == (6, "")
-    assert "no space left on the disk" in err
-    assert "Traceback" not in err
-    assert list((tmp_path / "w" / "landed").iterdir()) == []
-
-
 @pytest.mark.slow
 def test_damaged_landing_manifest_is_named(cli: Cli, site: Store) -> None:
     manifest = next(site.landed.glob("*/landing.json"))
@@ -126,24 +107,6 @@ def test_damaged_landing_manifest_is_named(cli: Cli, site: Store) -> None:
     assert code == 6
     assert str(manifest) in err
     assert f"iosig --warehouse {site.root} repair" in err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", one_in(2, ["flipped", "torn"]))
-def test_damaged_data_file_is_refused_by_name(how: str, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
-    root = tmp_path / "warehouse"
-    shutil.copytree(checked_night.store.root, root, symlinks=True)
-    path = next((root / "tables" / "job_io" / "data").glob("*.parquet"))
-    path.chmod(0o644)
-    content = path.read_bytes()
-    path.write_bytes(content[:100] if how == "torn" else content[:60] + bytes([content[60] ^ 1]) + content[61:])
-    code, _, err = cli("--warehouse", root, "sql", "select * from job_io")
-    assert code == 6
-    assert path.name in err
-    assert f"iosig --warehouse {root} verify" in err
-    code, out, _ = cli("--warehouse", root, "verify")
-    assert code == 6
-    assert path.name in out
 
 
 @pytest.mark.parametrize("content", [None, b"{torn", b"{}", b"[]"])
