@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="Quantity in bare columns. Default: a counter."
 )
+@click.option("--job", "job_id", metavar="JOBID", help="Scheduler's job id of traces that name no job.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -100,6 +101,7 @@ def land_command(
     time_zone: str | None,
     direction: str | None,
     value: str | None,
+    job_id: str | None,
     explain: bool,
     replace: bool,
     as_json: bool,
@@ -124,7 +126,9 @@ def land_command(
     remote = _Servers(servers, slurm, since and since.replace(tzinfo=UTC))
     _check(paths, remote, follow=follow, replace=replace, require_marker=watching["require_marker"])
     store = warehouse.store
-    read_options = ReadOptions(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    read_options = ReadOptions(
+        filesystem=filesystem, time_zone=time_zone, direction=direction, value=value, job_id=job_id
+    )
     settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     if explain:

@@ -141,6 +141,13 @@ class ClassSettings(Section):
 class TraceSettings(Section):
     """Conversion of client traces to signals, and their matching to the job log."""
 
+    job_id_pattern: Pattern | None = Field(
+        None,
+        description=(
+            "regular expression that finds the scheduler's job id in the path of a trace that names no job (Recorder, "
+            "DFTracer, TMIO, request events): its first group"
+        ),
+    )
     interval_s: float = Field(1.0, gt=0, description="step of a trace's signal [s]; up to ten times finer if needed")
     min_step_count: int = Field(100, ge=1, description="a shorter signal is made with finer steps")
     max_step_count: int = Field(1_000_000, ge=100, description="a longer signal is made with coarser steps")

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +70,7 @@ class ReadOptions:
     time_zone: str | None = None
     direction: str | None = None
     value: str | None = None
+    job_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +277,9 @@ class _Call:
             return False
         columns, format_name = self.settings.polls.columns, self.format_name
         with apply_limits(self.settings.limits.params(Limits)):
-            return lot.add(path, self._reading, columns=columns, format_name=format_name, sequence=sequence)
+            return lot.add(
+                path, partial(self._reading, path), columns=columns, format_name=format_name, sequence=sequence
+            )
 
     def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
         """Land a single input, at its position in the landing order if it has one, and return the outcome."""
@@ -293,7 +298,7 @@ class _Call:
             return landing.land(
                 self.store,
                 path,
-                self._reading,
+                partial(self._reading, path),
                 columns=self.settings.polls.columns,
                 format_name=self.format_name,
                 replace=self.is_anew,
@@ -302,8 +307,13 @@ class _Call:
                 sequence=sequence,
             )
 
-    def _reading(self, source: Source) -> Reading:
-        return make_reading(source, self.settings, self.told)
+    def _reading(self, path: Path, source: Source) -> Reading:
+        """Return the read options of a file, with the job that its path names by the pattern in the settings."""
+        reading, pattern = make_reading(source, self.settings, self.told), self.settings.traces.job_id_pattern
+        if source.kind != "traces" or pattern is None or reading.job_id is not None:
+            return reading
+        named = re.search(pattern, path.absolute().as_posix())
+        return dataclasses.replace(reading, job_id=named[1]) if named else reading
 
     def with_other_zone(self, arrival: Arrival) -> Arrival:
         """Set the current time zone on an input that landed earlier with another one."""
@@ -311,7 +321,7 @@ class _Call:
             return arrival
         before = arrival.landed.landing
         source = next((candidate for candidate in list_sources() if candidate.name == before.format), None)
-        reading = self._reading(source) if source else Reading()
+        reading = make_reading(source, self.settings, self.told) if source else Reading()
         is_same = before.time_zone in {reading.time_zone, *reading.filesystem_zones.values()}
         return arrival if is_same else dataclasses.replace(arrival, other_zone=reading.time_zone)
 

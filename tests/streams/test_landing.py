@@ -14,9 +14,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.flows.demo.simulated import find_shipped_logs
 from iosig.settings.model import Settings
 from iosig.streams import landing
 from iosig.streams.landing import ReadOptions, land_paths
+from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.errors import InputRefused, IosigError, MissingExtra
 from iosig.warehouse.sources.polls import lmt_database
 from iosig.warehouse.store import lots
@@ -24,7 +26,7 @@ from iosig.warehouse.store.landing import ledger
 from iosig.warehouse.store.positions import position
 from iosig.warehouse.store.store import Store
 from tests.nights import land_files
-from tests.small_traces import JOBS, write
+from tests.small_traces import JOBS, rows as trace_rows, write
 from tests.warehouse.sources.lmt_tables import database
 
 
@@ -332,3 +334,36 @@ def test_archive_in_local_time_matches_the_same_polls_in_utc(tmp_path: Path, sha
         rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
         keys.append(rows.filter(pl.col("read_bytes_per_s").is_not_null()).select("controller", "polled_at").unique())
     assert keys[0].join(keys[1], on=["controller", "polled_at"]).height == min(key.height for key in keys)
+
+
+def landed_jobs(store: Store, paths: list[str], read_options: ReadOptions, **traces: Any) -> dict[str, str | None]:
+    """Land traces and return the job of each, by file name."""
+    settings = Settings.model_validate({"traces": traces})
+    for arrival in land_paths(store, settings, paths, read_options):
+        assert not arrival.has_refusals, arrival.line()
+    return dict(trace_rows(store, TRACES).select("source_file", "job_id").rows())
+
+
+@pytest.mark.parametrize("count", [1, lots.MIN_INPUTS])
+def test_trace_without_a_job_belongs_to_the_stated_one(tmp_path: Path, count: int) -> None:
+    paths = write(tmp_path / "traces", count)
+    jobs = landed_jobs(Store(tmp_path / "warehouse"), paths, ReadOptions(job_id="4711"))
+    assert jobs == {Path(path).name: "4711" for path in paths}
+
+
+def test_trace_without_a_job_belongs_to_the_one_in_its_path(tmp_path: Path) -> None:
+    pattern = r"/slurm-(\d+)/"
+    paths = [*write(tmp_path / "slurm-4711", 1), *write(tmp_path / "slurm-4712", 1, first=1)]
+    paths += write(tmp_path / "others-4713", 1, first=2)
+    found = landed_jobs(Store(tmp_path / "pattern"), paths, ReadOptions(), job_id_pattern=pattern)
+    assert found == {"run000.jsonl": "4711", "run001.jsonl": "4712", "run002.jsonl": None}
+    found = landed_jobs(Store(tmp_path / "option"), paths, ReadOptions(job_id="9"), job_id_pattern=pattern)
+    assert set(found.values()) == {"9"}, "the option overrides the setting"
+    assert set(landed_jobs(Store(tmp_path / "neither"), paths, ReadOptions()).values()) == {None}
+
+
+def test_job_in_a_trace_is_kept(tmp_path: Path) -> None:
+    log = find_shipped_logs()[0]
+    stated = landed_jobs(Store(tmp_path / "stated"), [str(log)], ReadOptions(job_id="4711"))
+    assert stated == landed_jobs(Store(tmp_path / "own"), [str(log)], ReadOptions())
+    assert stated[log.name] not in (None, "4711")

@@ -46,6 +46,7 @@ class Reading:
     without offset; `filesystem_zones` overrides it for single file systems. Without a zone, such times are refused.
     `direction` and `value` apply to bare series: `value` is `counter` (cumulative bytes), `rate` (bytes per second) or
     `volume` (bytes in the interval). The first group of `target_pattern` is the file system in the name of a target.
+    `job_id` is the job of a trace that names none.
     """
 
     filesystem: str | None = None
@@ -54,6 +55,7 @@ class Reading:
     value: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
     target_pattern: str = TARGET_PATTERN
+    job_id: str | None = None
     filesystem_zones: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def zone_of(self, filesystem: str | None) -> str | None:

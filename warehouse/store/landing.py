@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.protocol import (
@@ -112,7 +113,7 @@ def land(
         return LandingResult(earlier[-1], is_new=False)
     try:
         source = folder_source[0] if folder_source else find_source(path, columns, format_name)
-        batches = _mostly_sound(source.read(path, reading_of(source)))
+        batches = _mostly_sound(read_batches(source, path, reading_of(source)))
         source_file = get_input_name(path, source)
         result = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
     except InputRefused as refusal:
@@ -124,6 +125,17 @@ def land(
         raise
     index.add(result.landing)
     return result
+
+
+def read_batches(source: Source, path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read an input; a trace that names no job belongs to the job in the read options, if they have one."""
+    for batch in source.read(path, reading):
+        if batch.table == TRACES and reading.job_id is not None:
+            import polars as pl
+
+            yield Batch(TRACES, batch.rows.with_columns(pl.col("job_id").fill_null(reading.job_id)))
+        else:
+            yield batch
 
 
 def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:

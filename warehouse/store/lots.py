@@ -176,7 +176,7 @@ def _read(
     item = _InputInMemory(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         with record_zones() as zones:
-            batches = list(source.read(path, reading))
+            batches = list(landing.read_batches(source, path, reading))
         return replace(item, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
         # the format is known only if the user has named it
