@@ -103,6 +103,66 @@ def test_heat_map_has_the_published_number(shared_data: Path) -> None:
     assert detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
 
 
+# ---- results of the program
+
+#: dominant frequencies and confidences that ftio-hpc 0.0.9 from PyPI prints for these traces: `ftio TRACE -e no -f HZ`,
+#: with `-ts` for the window after the first fifth, and also `-te` for the window before the last fifth
+RESULTS = Path(__file__).with_name("ftio_0_0_9.tsv")
+
+
+def make_traces(count: int = 30) -> dict[str, Requests]:
+    """Synthetic traces of one to eight ranks: every second one has requests without bytes, every fifth at both ends."""
+    rng, traces = np.random.default_rng(20), {}
+    for number in range(count):
+        period, ranks, phases = rng.uniform(2, 15), int(rng.integers(1, 9)), int(rng.integers(8, 40))
+        jitter, length = rng.choice([0.0, 0.05, 0.3]), rng.uniform(0.05, 0.6) * period
+        requests = []
+        for phase in range(phases):
+            onset = phase * period + rng.normal(0, jitter * period)
+            for _ in range(ranks):
+                start = max(0.0, onset + rng.uniform(0, 0.1) * period)
+                requests.append((start, start + length * rng.uniform(0.7, 1.3), rng.uniform(1e6, 1e9)))
+        start_s, end_s, rates = np.array(requests).T
+        if number % 2:
+            rates[rng.choice(len(rates), max(1, len(rates) // 10), replace=False)] = 0.0
+        if number % 5 == 0:
+            first, last = start_s.min(), end_s.max()
+            start_s = np.append(start_s, [max(0.0, first - 1.0), last + 0.5])
+            end_s = np.append(end_s, [max(0.1, first - 0.5), last + 2.5])
+            rates = np.append(rates, [0.0, 0.0])
+        traces[f"s{number:02}"] = Requests.from_arrays(start_s, end_s, rates * (end_s - start_s))
+    return traces
+
+
+def compare_with_program(name: str, requests: Requests) -> int:
+    """Compare a trace in each window and at each sampling frequency. Returns the number of comparisons."""
+    steps, count = sum_bandwidth(requests), 0
+    first, last = steps.edges_s[0], steps.edges_s[-1]
+    starts = {"whole": (0.0, 0.0), "late": (first + (last - first) / 5, 0.0)}
+    windows = starts | {"middle": (starts["late"][0], first + 4 * (last - first) / 5)}
+    with RESULTS.open() as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["trace"] == name]
+    for row in rows:
+        start_s, end_s = windows[row["window"]]
+        params = CompatibleParams(float(row["sampling_hz"]), start_s, end_s)
+        candidates = detect(steps, params).candidates
+        order = np.argsort(candidates.frequency_hz)
+        expected = [np.array(row[column].split(), dtype=float) for column in ("frequencies_hz", "confidences")]
+        np.testing.assert_allclose(candidates.frequency_hz[order], expected[0], rtol=1e-6, err_msg=str(row))
+        np.testing.assert_allclose(candidates.confidence[order], expected[1], rtol=0, atol=1e-6, err_msg=str(row))
+        count += 1
+    return count
+
+
+def test_synthetic_traces_have_the_results_of_the_program() -> None:
+    assert sum(compare_with_program(*trace) for trace in make_traces().items()) == 270
+
+
+def test_real_traces_have_the_results_of_the_program(shared_data: Path) -> None:
+    names = ("8.jsonl", "384.msgpack", "custom.json")
+    assert sum(compare_with_program(name, read_write_requests(shared_data / "tmio" / name)) for name in names) == 27
+
+
 # ---- sampling
 
 
