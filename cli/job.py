@@ -122,6 +122,7 @@ def _show(report: JobReport, is_all: bool) -> None:
     if not report.traces:
         say("The release has no trace of this run, so its requests are unknown.\n")
     _show_bytes(report)
+    _show_operations(report)
     _show_slowed(report)
     _show_neighbors(report)
     _show_advice(report)
@@ -245,6 +246,27 @@ def _show_bytes(report: JobReport) -> None:
     if rows:
         columns = ("file system", "way", "moved", "source", "range", "all jobs", "class", "period")
         show("Bytes of the run, and of all jobs during it", columns, rows, last=("class", "period"))
+
+
+def _show_operations(report: JobReport) -> None:
+    """Print the operations of all jobs during the run, and the class and period of the run's own operations."""
+    from iosig.cli.printing import show
+    from iosig.reports.texts import duration_text, rate_text, shorten, volume_text
+
+    rows = [
+        (
+            shorten(row["filesystem"], 14),
+            row["direction"],
+            volume_text(row["volume_bytes"], "operations"),
+            rate_text(row["peak_bytes_per_s"], "operations"),
+            _with_basis(row["label"], row["class_basis"]),
+            _with_basis(None if row["period_s"] is None else duration_text(row["period_s"]), row["period_basis"]),
+        )
+        for row in report.operations.to_dicts()
+    ]
+    if rows:
+        columns = ("file system", "way", "all jobs", "peak", "class", "period")
+        show("Operations of all jobs during the run", columns, rows, last=("class", "period"))
 
 
 def _range_text(row: dict[str, Any]) -> str | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: maximum number of dropped columns named below a table
 _MAX_NAMES = 8
 #: a number, with or without a unit or a sign
-_AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
+_AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?(B|op)(/s)?|[µm]?s|min|h|d)?")
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 

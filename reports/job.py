@@ -1,4 +1,4 @@
-"""Render the page of one run as a single file: findings, heat maps, samples with signatures, bytes and neighbors.
+"""Render the page of one run as a single file: findings, heat maps, samples and signatures, bytes, and neighbors.
 
 The page contains no scripts and loads nothing; names from logs are inserted as escaped text.
 """
@@ -17,7 +17,8 @@ from iosig.reports.panels import Picture, inch_axes
 from iosig.reports.slowdowns import format_slowed_bursts, top_interferer
 from iosig.reports.style import BLUE, GRAY, VERMILION, WIDTH_IN
 from iosig.reports.templates import environment
-from iosig.reports.texts import RATES, TIMES, choose_unit, plain
+from iosig.reports.texts import TIMES, choose_rate_unit, choose_unit, plain
+from iosig.warehouse.contracts.metrics import Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,8 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
 
     document: the output of `iosig job --json`. pictures: SVG heat maps of each trace, or None for a trace without one.
     """
-    samples = sample_svg(document) if any(any(sample["bytes_per_s"]) for sample in document["samples"]) else None
+    operations = document["operations"]
+    signatures = [row["signature"] for row in operations if row["signature"]]
     return (
         environment(Path(__file__).parent)
         .get_template(_TEMPLATE)
@@ -49,7 +51,8 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
             told=document,
             kind=get_name_kind(document["job_id"], document["traces"]),
             traces=list(zip(document["traces"], pictures, strict=True)),
-            samples=samples,
+            samples=sample_svg(document["samples"], document["signatures"], "bytes"),
+            operations=sample_svg(operations, signatures, "operations"),
             rules=page_rules(),
             sizes=_SIZES,
             files_text=files_text,
@@ -67,40 +70,49 @@ def get_name_kind(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
 # ---- samples over signatures
 
 
-def sample_svg(document: Mapping[str, Any]) -> str:
-    """Return the figure of a run's samples, each in a panel with its application's signature drawn over it."""
-    active = [row for row in document["samples"] if any(row["bytes_per_s"])]
-    shown = sorted(active, key=lambda row: -sum(rate or 0.0 for rate in row["bytes_per_s"]))[:_MAX_PANELS]
-    curves = {(row["filesystem"], row["direction"]): row for row in document["signatures"] if row["bytes_per_s"]}
+def sample_svg(
+    samples: Sequence[Mapping[str, Any]], signatures: Sequence[Mapping[str, Any]], metric: Metric
+) -> str | None:
+    """Return the figure of a run's samples, each in a panel with its application's signature drawn over it.
+
+    samples, signatures: rows of the document, with rates in `bytes_per_s` or `operations_per_s`. Returns None if no
+    sample has traffic.
+    """
+    rates = f"{metric}_per_s"
+    active = [row for row in samples if any(row[rates])]
+    if not active:
+        return None
+    shown = sorted(active, key=lambda row: -sum(rate or 0.0 for rate in row[rates]))[:_MAX_PANELS]
+    curves = {(row["filesystem"], row["direction"]): row for row in signatures if row[rates]}
     size = WIDTH_IN, len(shown) * (_PANEL_IN + _GAP_IN) + 0.2
 
     def compose(figure: Figure) -> None:
         for number, row in enumerate(shown):
             axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _X_MARGINS)
-            _draw_sample(axes, row, curves.get((row["filesystem"], row["direction"])))
+            _draw_sample(axes, row, curves.get((row["filesystem"], row["direction"])), metric)
 
-    title = "Traffic during the run, and its application's signature"
-    return render_svg(Picture(size, compose), "samples", title)
+    of_operations = " in operations" if metric == "operations" else ""
+    title = f"Traffic{of_operations} during the run, and its application's signature"
+    return render_svg(Picture(size, compose), f"samples-{metric}", title)
 
 
-def _draw_sample(axes: Axes, sample: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
-    rates = np.array([np.nan if rate is None else rate for rate in sample["bytes_per_s"]])
+def _draw_sample(axes: Axes, sample: Mapping[str, Any], curve: Mapping[str, Any] | None, metric: Metric) -> None:
+    rates = np.array([np.nan if rate is None else rate for rate in sample[f"{metric}_per_s"]])
     edges_s = sample["start_s"] + sample["step_s"] * np.arange(len(rates) + 1)
-    curve_rates = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
+    curve_rates = np.array(curve[f"{metric}_per_s"]) if curve else np.empty(0)
     curve_edges_s = curve["step_s"] * np.arange(len(curve_rates) + 1) if curve else np.zeros(1)
-    unit = choose_unit(max(float(np.nanmax(rates)), float(curve_rates.max(initial=0.0))), RATES, "B/s")
+    unit = choose_rate_unit(max(float(np.nanmax(rates)), float(curve_rates.max(initial=0.0))), metric)
     time = choose_unit(max(float(edges_s[-1]), float(curve_edges_s[-1])), TIMES, "s")
-    # Server counters cover this run only; samples cut from all traffic include other jobs.
-    axes.stairs(
-        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if sample["is_exact"] else GRAY
-    )
+    # Server counters cover this run only; samples cut from all traffic, such as all operations, include other jobs.
+    is_exact = sample.get("is_exact", False)
+    axes.stairs(np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if is_exact else GRAY)
     gaps = np.flatnonzero(np.isnan(rates))
     if len(gaps):
         axes.plot((edges_s[gaps] + sample["step_s"] / 2) / time.size, np.zeros(len(gaps)), "|", color=VERMILION)
     if len(curve_rates):
         axes.stairs(curve_rates / unit.size, curve_edges_s / time.size, color=VERMILION, linewidth=1.6)
     word = {"write": "Writes", "read": "Reads"}[sample["direction"]]
-    source_text = "counted for this run" if sample["is_exact"] else "all traffic"
+    source_text = "counted for this run" if is_exact else "all traffic"
     line = "; the signature over it" if len(curve_rates) else ""
     axes.set_title(f"{word} on {plain(sample['filesystem'], 60)}, {source_text}{line}")
     axes.set(xlabel=f"time since the run began [{time.name}]", ylabel=f"[{unit.name}]", ylim=(0, None))

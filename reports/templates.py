@@ -14,7 +14,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosig.reports.texts import duration_range_text, duration_text, printable, ratio_text, volume_text
+from iosig.reports.texts import duration_range_text, duration_text, printable, rate_text, ratio_text, volume_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,6 +76,7 @@ def _number(value: float) -> str:
 
 _FILTERS: dict[str, Callable[..., str]] = {
     "volume": volume_text,
+    "rate": rate_text,
     "duration": duration_text,
     "duration_range": duration_range_text,
     "ratio": ratio_text,

@@ -41,6 +41,37 @@ class _Signature(Part, extra="allow", json_schema_extra=make_columns_schema("sig
     bytes_per_s: list[float | None] = Field(description="the rate in each step, null if unknown [B/s]")
 
 
+class _OperationSignature(Part):
+    filesystem: str = Field(description="the file system")
+    direction: str = Field(description="read or write")
+    method: str = Field(description="the method of the signature")
+    outcome: str = Field(description="its outcome, as in the table `signatures`")
+    expected_correlation: float | None = Field(description="expected correlation with the truth [1]")
+    volume_operations: float | None = Field(description="operations of the signature [operations]")
+    burst_count: int | None = Field(description="number of bursts [bursts]")
+    duration_s: float | None = Field(description="its duration [s]")
+    step_s: float = Field(description="the step of time [s]")
+    operations_per_s: list[float | None] = Field(description="the rate in each step, null if unknown [operations/s]")
+
+
+class _Operations(Part):
+    filesystem: str = Field(description="the file system")
+    direction: str = Field(description="read or write")
+    application_id: str | None = Field(description="user@machine/application/node_count")
+    volume_operations: float = Field(description="operations of all jobs during the run [operations]")
+    peak_operations_per_s: float = Field(description="highest rate of any step [operations/s]")
+    start_s: float = Field(description="when the first step begins, from the run's start [s]")
+    step_s: float = Field(description="the step of time [s]")
+    operations_per_s: list[float | None] = Field(description="the rate in each step, null if unknown [operations/s]")
+    label: str | None = Field(description="class of the run's own operations; null if unknown")
+    class_outcome: str | None = Field(description="outcome of the class, as in the table `classes`")
+    class_basis: str | None = Field(description="basis of the class")
+    period_s: float | None = Field(description="period of the run's own operations; null if none is known [s]")
+    false_alarm_probability: float | None = Field(description="false-alarm probability of the period [1]")
+    period_basis: str | None = Field(description="basis of the period")
+    signature: _OperationSignature | None = Field(description="signature of its application's operations")
+
+
 class _Rule(Part):
     rule: str = Field(description="the rule")
     direction: str | None = Field(description="read or write; null if the rule concerns the whole run")
@@ -109,6 +140,9 @@ class JobDocument(Document, title="iosig job"):
     slowdowns: list[Any] = Field(description="its bursts with their delays, from the table `slowdowns`")
     samples: list[_Sample] = Field(description="traffic during the run")
     signatures: list[_Signature] = Field(description="signatures of its application on the file systems that it used")
+    operations: list[_Operations] = Field(
+        description="its operations, one row per file system and direction whose servers counted them"
+    )
     traces: list[_Trace] = Field(description="its traced runs")
 
 
@@ -130,8 +164,28 @@ def build_document(report: JobReport, max_neighbors: int) -> JobDocument:
             row | {"bytes_per_s": _round(row["bytes_per_s"] or [])}
             for row in report.signatures.rename({"rates": "bytes_per_s"}, strict=False).to_dicts()
         ],
+        operations=_build_operations(report),
         traces=[_trace(trace) for trace in report.traces],
     )
+
+
+def _build_operations(report: JobReport) -> list[dict[str, Any]]:
+    """Build the rows of operations, whose amounts the report has in columns of bytes."""
+    signatures = {
+        (row["filesystem"], row["direction"]): row
+        | {"volume_operations": row["volume_bytes"], "operations_per_s": _round(row["rates"] or [])}
+        for row in report.operation_signatures.to_dicts()
+    }
+    return [
+        row
+        | {
+            "volume_operations": row["volume_bytes"],
+            "peak_operations_per_s": row["peak_bytes_per_s"],
+            "operations_per_s": _round(row["rates"], row["scale_bytes_per_s"]),
+            "signature": signatures.get((row["filesystem"], row["direction"])),
+        }
+        for row in report.operations.to_dicts()
+    ]
 
 
 def _trace(trace: TracedRun) -> dict[str, Any]:

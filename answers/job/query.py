@@ -1,4 +1,4 @@
-"""`iosig job`: query the bytes, samples, signatures, neighbors, slowdowns and traces of one run."""
+"""`iosig job`: query the bytes, operations, samples, signatures, neighbors, slowdowns and traces of one run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import polars as pl
 
 from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
-from iosig.answers.report.runs import read_runs
+from iosig.answers.report.runs import MAX_STEPS, read_runs
+from iosig.answers.report.samples import downsample
 from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.reports.findings import HeatView, summarize_heat_maps
 from iosig.settings.model import Settings
@@ -31,7 +32,10 @@ _TABLES = (
     "jobs job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
     f"{findings.TABLES}"
 )
+#: tables of a run's operations, of which `open_release` selects the rows
+_OPERATION_TABLES = "samples classes periods signatures signature_points"
 _KEY = ["cluster", "job_id", "started_at"]
+_PLACE = ["application_id", "filesystem", "direction"]
 _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "start_s", "step_s", "scale_bytes_per_s", "rates"]
 
 
@@ -40,7 +44,9 @@ class JobReport:
     """All published data about one run, with the analysis of its traces.
 
     release_id: None for a trace without a warehouse. job: its row of `jobs`, None if no job log contains it.
-    other_runs: start times of other runs with the same job id. neighbors: by decreasing bytes.
+    other_runs: start times of other runs with the same job id. neighbors: by decreasing bytes. operations,
+    operation_signatures: as samples and signatures, with amounts of operations in the columns of bytes; empty if no
+    server counted operations during the run.
     """
 
     job_id: str
@@ -53,6 +59,8 @@ class JobReport:
     signatures: pl.DataFrame = field(default_factory=pl.DataFrame)
     neighbors: pl.DataFrame = field(default_factory=pl.DataFrame)
     slowdowns: pl.DataFrame = field(default_factory=pl.DataFrame)
+    operations: pl.DataFrame = field(default_factory=pl.DataFrame)
+    operation_signatures: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def maps(self) -> tuple[RankTimes, ...]:
@@ -85,7 +93,7 @@ def query_release(
         job = chosen.tail(1).row(0, named=True)
         connection.register("chosen_run", chosen.tail(1).to_arrow())
         io = _io(connection, chosen.tail(1))
-        places = io.select("application_id", "filesystem", "direction").drop_nulls()
+        places = io.select(*_PLACE).drop_nulls()
         connection.register("chosen_places", places.to_arrow())
         return JobReport(
             job_id,
@@ -98,7 +106,19 @@ def query_release(
             connection.sql(_SIGNATURES, params={"max_steps": _MAX_STEPS}).pl(),
             connection.sql(_NEIGHBORS).pl(),
             connection.sql(_SLOWDOWNS).pl(),
+            *(_read_operations(store, release, chosen.tail(1)) if connection.sql(_COUNTED).fetchall() else ()),
         )
+
+
+def _read_operations(store: Store, release: Release, run: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the operations of all jobs during a run, with its class and period in operations, and the signatures."""
+    with open_release(store, release, _OPERATION_TABLES, "operations") as connection:
+        connection.register("chosen_run", run.to_arrow())
+        operations = downsample(connection, _OPERATIONS, MAX_STEPS).sort(
+            "filesystem", "direction", descending=[False, True]
+        )
+        connection.register("chosen_places", operations.select(*_PLACE).drop_nulls().to_arrow())
+        return operations, connection.sql(_SIGNATURES, params={"max_steps": _MAX_STEPS}).pl()
 
 
 def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFrame:
@@ -182,6 +202,44 @@ _SIGNATURES = """
     from chosen
     left join curves using (application_id, filesystem, direction)
     order by filesystem, direction desc
+"""
+
+#: any sample of the run with operations
+_COUNTED = """
+    select 1
+    from samples
+    semi join chosen_run using (cluster, job_id, started_at, ended_on)
+    where volume_operations is not null
+    limit 1
+"""
+
+#: operations that servers counted during the run, with the run's class and period in operations
+_OPERATIONS = """
+    with labels as (
+        select cluster, subject_id as job_id, started_at, ended_on, filesystem, direction, label, outcome, basis
+        from classes
+        where subject_kind = 'job'
+    ),
+
+    periodic as (
+        select cluster, subject_id as job_id, started_at, ended_on, filesystem, direction, period_s,
+            false_alarm_probability, basis
+        from periods
+        where subject_kind = 'job' and is_default and outcome = 'periodic'
+    )
+
+    select filesystem, direction, application_id, volume_operations as volume_bytes,
+        list_max(sample_operations_per_s) as peak_bytes_per_s,
+        label, labels.outcome as class_outcome, labels.basis as class_basis,
+        period_s, false_alarm_probability, periodic.basis as period_basis,
+        epoch(grid_started_at) - epoch(started_at) as start_s,
+        interval_s,
+        sample_operations_per_s as rates
+    from samples
+    semi join chosen_run using (cluster, job_id, started_at, ended_on)
+    left join labels using (cluster, job_id, started_at, ended_on, filesystem, direction)
+    left join periodic using (cluster, job_id, started_at, ended_on, filesystem, direction)
+    where volume_operations is not null
 """
 
 _SLOWDOWNS = """

@@ -1,8 +1,9 @@
-"""Query the report's data on applications: signatures, curves, bursts, runs, checks and contention."""
+"""Query the report's data on applications: signatures in bytes and operations, runs, checks and contention."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ _MAX_STEPS = 240
 _RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
 
 
+#: tables of operations, of which `open_release` selects the rows
+OPERATION_TABLES = "applications jobs classes periods signatures signature_points"
 #: name of the temporary relation with the selected applications
 _CHOSEN = "chosen_applications"
 
@@ -49,21 +52,49 @@ def fingerprint_applications(connection: duckdb.DuckDBPyConnection) -> dict[str,
     return {name: PageInputs(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in hashes}
 
 
-def read(connection: duckdb.DuckDBPyConnection, signatures: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
-    """Read the frames of some applications; signatures: the result of `read_signatures`."""
+def fingerprint_operations(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Hash the signatures of operations of each application; connection: a release with the rows of operations."""
+    return dict(connection.sql(_OPERATIONS_MADE_OF).fetchall())
+
+
+def read_operations(connection: duckdb.DuckDBPyConnection, chosen: Sequence[str]) -> pl.DataFrame:
+    """Read the signatures of operations of some applications, with curve, class and period.
+
+    connection: a release with the rows of operations, so that amounts are in the columns of bytes.
+    """
+    with _choose(connection, chosen):
+        rows: pl.DataFrame = connection.sql(_OPERATIONS).pl()
+    return rows
+
+
+@contextmanager
+def _choose(connection: duckdb.DuckDBPyConnection, chosen: Sequence[str]) -> Iterator[None]:
+    """Register the selected applications."""
     connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
     try:
+        yield
+    finally:
+        connection.unregister(_CHOSEN)
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection, signatures: pl.DataFrame, operations: pl.DataFrame, chosen: Sequence[str]
+) -> ApplicationFrames:
+    """Read the frames of some applications.
+
+    signatures, operations: the results of `read_signatures` and `read_operations`.
+    """
+    with _choose(connection, chosen):
         return ApplicationFrames(
             signatures=signatures.filter(pl.col("application_id").is_in(list(chosen))),
             curves=connection.sql(_CURVES).pl(),
             bursts=connection.sql(_BURSTS).pl(),
             runs=_runs(connection),
+            operations=operations,
             checks=connection.sql(_CHECKS).pl(),
             contention=connection.sql(_CHOSEN_CONTENTION).pl(),
             looked=connection.sql(_CONTENTION_TOTALS).pl(),
         )
-    finally:
-        connection.unregister(_CHOSEN)
 
 
 def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
@@ -208,6 +239,34 @@ _CURVES = """
     from curves
     inner join sparks using (application_id, filesystem, direction)
     order by application_id, filesystem, direction
+"""
+
+#: signatures of operations, with their curves
+_OPERATIONS = f"""
+    with signed as ({_SIGNATURES}),
+    curves as ({_CURVES})
+
+    select signed.application_id, signed.filesystem, signed.direction, signed.outcome, signed.sample_count,
+        signed.used_sample_count, signed.volume_bytes, signed.peak_bytes_per_s, signed.expected_correlation,
+        signed.label, signed.period_s, signed.false_alarm_probability,
+        curves.step_s, curves.scale_bytes_per_s, curves.rates, curves.lows, curves.highs
+    from signed
+    semi join chosen_applications using (application_id)
+    left join curves using (application_id, filesystem, direction)
+    order by signed.application_id, signed.filesystem, signed.direction
+"""
+
+#: hash over the signatures of operations
+_OPERATIONS_MADE_OF = f"""
+    with signed as ({_SIGNATURES}),
+
+    parts as (
+        select application_id, hash(signed) as part from signed
+        union all
+        select application_id, sum(hash(signature_points)) as part from signature_points group by application_id
+    )
+
+    select application_id, sum(part)::varchar from parts group by application_id
 """
 
 _BURSTS = """

@@ -245,9 +245,13 @@ def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -
     shown_signatures = _pseudonymize_rows(report, signatures)
     yield builder.whole("data/search.js", lambda: applications.names(shown_signatures))
     yield builder.whole("data/map.js", partial(_map, report, connection))
-    reused, chosen, sparks = _reuse_applications(builder, application_rows.fingerprint_applications(connection))
+    with open_release(report.store, report.release, application_rows.OPERATION_TABLES, "operations") as counted:
+        page_inputs = application_rows.fingerprint_applications(connection)
+        of_operations = application_rows.fingerprint_operations(counted)
+        reused, chosen, sparks = _reuse_applications(builder, page_inputs, of_operations)
+        operations = application_rows.read_operations(counted, list(chosen))
     yield from reused
-    frames = _pseudonymize(report, application_rows.read(connection, signatures, list(chosen)))
+    frames = _pseudonymize(report, application_rows.read(connection, signatures, operations, list(chosen)))
     fingerprints = {
         applications.application_path(report.shown_id(name)): fingerprint for name, fingerprint in chosen.items()
     }
@@ -264,7 +268,7 @@ def _map(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
 
 
 def _reuse_applications(
-    builder: PageBuilder, page_inputs: Mapping[str, PageInputs]
+    builder: PageBuilder, page_inputs: Mapping[str, PageInputs], of_operations: Mapping[str, str]
 ) -> tuple[list[Page], dict[str, str], list[pl.DataFrame]]:
     """Return reusable pages, the fingerprints of all other applications, and the small curves of the reused pages.
 
@@ -277,7 +281,7 @@ def _reuse_applications(
     pages, chosen, lists = list[Page](), dict[str, str](), dict[int, tuple[dict[str, Any], list[str]]]()
     for path, names in by_path.items():
         days = {day for name in names for day in page_inputs[name].days}
-        rows = [(name, page_inputs[name].rows) for name in sorted(names)]
+        rows = [(name, page_inputs[name].rows, of_operations.get(name)) for name in sorted(names)]
         fingerprint = builder.inputs.fingerprint(rows, tables=_OF_APPLICATIONS, days=days)
         reused = builder.known.page_with_document(path, fingerprint, applications.LIST)
         if reused is None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _DIRECTIONS = ("write", "read")
 #: maximum number of days in the heat map
 _MAX_DAYS = 62
-_MAX_STEPS = 120
+#: maximum number of steps of a run's sample
+MAX_STEPS = 120
 _RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
 
 
@@ -57,7 +58,7 @@ def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, C
     days = {"since": end_days[0] if end_days else None, "until": end_days[-1] if end_days else None}
     connection.register(_CHOSEN_HOURS, pl.DataFrame({"hour": numbers}).to_arrow())
     try:
-        samples = downsample(connection, _SAMPLES, _MAX_STEPS, days)
+        samples = downsample(connection, _SAMPLES, MAX_STEPS, days)
         io = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
         slowed, traced = connection.sql(_SLOWED, params=days).pl(), _analyze_traces(connection)
         return RunFrames(connection.sql(_RUNS, params=days).pl(), io, traced, slowed)

@@ -34,7 +34,8 @@ class ApplicationFrames:
     """Input of the application pages; each frame is sorted by application_id, filesystem and direction.
 
     signatures: one row per default signature. curves: its rates, lows and highs in steps of step_s, as multiples of
-    scale_bytes_per_s, and spark. bursts, checks: one row each. runs: the latest runs, with rates like curves and
+    scale_bytes_per_s, and spark. operations: one row per signature of operations, with its curve; amounts are in the
+    columns of bytes. bursts, checks: one row each. runs: the latest runs, with rates like curves and
     start_s. contention: slowdowns by application_id alone, with role, other_application_id and size. looked: number of
     runs analyzed for slowdowns.
     """
@@ -43,6 +44,7 @@ class ApplicationFrames:
     curves: pl.DataFrame
     bursts: pl.DataFrame
     runs: pl.DataFrame
+    operations: pl.DataFrame
     checks: pl.DataFrame
     contention: pl.DataFrame
     looked: pl.DataFrame
@@ -136,6 +138,7 @@ def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:
         "curve": frames.curves.drop("spark"),
         "bursts": frames.bursts,
         "runs": frames.runs,
+        "operations": frames.operations,
         "checks": frames.checks,
     }
 

@@ -165,8 +165,20 @@ APPLICATION = Page(
             "Bursts that appear in all runs belong to the application; bursts of a single run are interference.",
             """
             select offset_s, bytes_per_s, low_bytes_per_s, high_bytes_per_s from signature_points
-            inner join signatures using (application_id, filesystem, direction, method)
+            inner join signatures using (application_id, filesystem, direction, metric, method)
             where is_default and application_id = $application_id and filesystem = $filesystem
+            and direction = $direction order by offset_s
+            """,
+        ),
+        Figure(
+            "operations",
+            "Operations",
+            "The application's own operations per second, as storage servers count requests, with their expected "
+            "range, class and period. Absent if no poll has operations.",
+            "Small requests load servers more than their bytes suggest.",
+            """
+            select offset_s, operations_per_s, low_operations_per_s, high_operations_per_s from signature_points
+            where metric = 'operations' and application_id = $application_id and filesystem = $filesystem
             and direction = $direction order by offset_s
             """,
         ),
@@ -177,7 +189,7 @@ APPLICATION = Page(
             "A burst that appears in few runs may be interference.",
             """
             select burst, start_s, peak_s, end_s, signature_bursts.volume_bytes, support_ratio
-            from signature_bursts inner join signatures using (application_id, filesystem, direction, method)
+            from signature_bursts inner join signatures using (application_id, filesystem, direction, metric, method)
             where is_default and application_id = $application_id and filesystem = $filesystem
             and direction = $direction order by burst
             """,
@@ -234,7 +246,7 @@ APPLICATION = Page(
             """
             select cluster, job_id, started_at, duration_s, sample_bytes, missing_ratio, source from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
-            order by started_at desc
+            and metric = 'bytes' order by started_at desc
             """,
         ),
     ),

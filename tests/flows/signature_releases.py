@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iosig.warehouse.contracts import table
+from iosig.estimates.signatures.published import KEY
+from iosig.warehouse.contracts import frames, table
+from iosig.warehouse.contracts.metrics import Metric
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_parquet
@@ -35,6 +38,7 @@ def curve(bursts: Sequence[tuple[int, int, float]], seconds: int = 300) -> np.nd
 class Made:
     """The signature of an application by a method; bursts are (first second, last second, bytes per second).
 
+    metric: what the signature counts; with operations, the numbers are operations, and is_default has no effect.
     samples: server-side rates of each run. exact: counted rates of each run, from which the sample set is then made.
     """
 
@@ -43,6 +47,7 @@ class Made:
     seconds: int = 300
     direction: str = "write"
     filesystem: str = "scratch"
+    metric: Metric = "bytes"
     method: str = "robust"
     is_default: bool = True
     outcome: str = "extracted"
@@ -61,7 +66,7 @@ class Made:
 
     @property
     def key(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("application_id", "filesystem", "direction", "method")}
+        return {name: getattr(self, name) for name in KEY}
 
     @property
     def jobs(self) -> list[str]:
@@ -102,17 +107,23 @@ def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
         )
         for one in subjects.values()
     ]
-    return {
-        "signatures": filled(
+    signatures = {
+        SIGNATURES: filled(
             "transforms.signatures", pl.DataFrame([_row(one) for one in made], infer_schema_length=None)
         ),
-        "signature_points": _many("transforms.signature_points", [_points(one) for one in made]),
-        "signature_bursts": _many("transforms.signature_bursts", [_bursts(one) for one in made]),
-        "sample_sets": _many(
-            "samples.sample_sets", [frame.drop("sample_bytes_per_s", "grid_started_at") for frame in sets]
-        ),
-        "samples": _many("samples.samples", runs),
-    } | ({"exact_samples": _many("samples.exact_samples", counted)} if counted else {})
+        SIGNATURE_POINTS: _many("transforms.signature_points", [_points(one) for one in made]),
+        SIGNATURE_BURSTS: _many("transforms.signature_bursts", [_bursts(one) for one in made]),
+    }
+    return (
+        {table.name: frames.separate_metrics(rows, table) for table, rows in signatures.items()}
+        | {
+            "sample_sets": _many(
+                "samples.sample_sets", [frame.drop("sample_bytes_per_s", "grid_started_at") for frame in sets]
+            ),
+            "samples": _many("samples.samples", runs),
+        }
+        | ({"exact_samples": _many("samples.exact_samples", counted)} if counted else {})
+    )
 
 
 def _many(name: str, parts: list[pl.DataFrame]) -> pl.DataFrame:
@@ -125,7 +136,7 @@ def _row(one: Made) -> dict[str, Any]:
     return (
         one.key
         | {
-            "is_default": one.is_default,
+            "is_default": one.is_default and one.metric == "bytes",
             "outcome": one.outcome,
             "sample_count": one.run_count,
             "used_sample_count": one.run_count - len(one.outlier_job_ids),

@@ -154,6 +154,43 @@ def test_attribution_uses_bytes(planted: tuple[Store, Release], tmp_path: Path) 
         assert rows(planted, query) == rows(without, query), table
 
 
+def test_job_has_its_operations(planted: tuple[Store, Release], cli: Cli, tmp_path: Path) -> None:
+    store, _ = planted
+    page = tmp_path / "0.html"
+    code, output, error = cli("--warehouse", store.root, "job", "0", "--json", "--html", page)
+    assert code == 0, error
+    (of_write,) = json.loads(output)["operations"]
+    assert of_write["direction"] == "write", "the polls have no operations of reads"
+    request_bytes = REQUEST_BYTES["many"]
+    expected = len(BURSTS_S) * BURST_BYTES / request_bytes + 20 * RUN_S
+    assert of_write["volume_operations"] == pytest.approx(expected, rel=0.02)
+    assert sum(of_write["operations_per_s"]) * of_write["step_s"] == pytest.approx(expected, rel=0.02)
+    assert of_write["peak_operations_per_s"] == pytest.approx(BURST_BYTES / BURST_S / request_bytes + 20, rel=0.01)
+    assert (of_write["label"], of_write["period_basis"]) == ("UNIFORM", "inferred")
+    assert of_write["period_s"] == pytest.approx(120.0, rel=0.02)
+    signature = of_write["signature"]
+    assert signature["volume_operations"] == pytest.approx(len(BURSTS_S) * BURST_BYTES / request_bytes, rel=0.05)
+    assert max(signature["operations_per_s"]) == pytest.approx(BURST_BYTES / BURST_S / request_bytes, rel=0.1)
+    assert "<h2>Operations during the run</h2>" in page.read_text()
+    assert "[kop/s]" in page.read_text()
+    code, output, error = cli("--warehouse", store.root, "job", "0")
+    assert code == 0, error
+    (line,) = [line for line in output.partition("Operations of all jobs")[2].splitlines() if " write " in line]
+    assert "1.77 Mop" in line
+    assert "12.5 kop/s" in line
+    assert "UNIFORM (inferred)" in line
+
+
+def test_job_without_operations_names_none(cli: Cli, tmp_path: Path) -> None:
+    store, _ = make_release(tmp_path, with_operations=False)
+    page = tmp_path / "0.html"
+    code, output, error = cli("--warehouse", store.root, "job", "0", "--json", "--html", page)
+    assert code == 0, error
+    assert json.loads(output)["operations"] == []
+    assert "perations" not in page.read_text()
+    assert "perations" not in cli("--warehouse", store.root, "job", "0")[1]
+
+
 def test_signatures_of_operations_are_carried(planted: tuple[Store, Release], tmp_path: Path) -> None:
     shutil.copytree(planted[0].root, tmp_path / "warehouse")
     store, day = Store(tmp_path / "warehouse"), MIDNIGHT + timedelta(days=1)

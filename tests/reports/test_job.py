@@ -10,6 +10,7 @@ from iosig.reports.job import job_page
 
 EVIL = "<img src=x onerror=alert(1)></style><script>alert(2)</script>"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+DASH = "\N{EN DASH}"
 
 
 def trace(**told: Any) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
     curve = {"filesystem": EVIL, "direction": "write", "step_s": 1.0, "bytes_per_s": [5e8, 0.0]}
     return {
         "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
-        "samples": [sample], "signatures": [curve], "neighbor_count": 0, "neighbors": [],
+        "samples": [sample], "signatures": [curve], "operations": [], "neighbor_count": 0, "neighbors": [],
         "slowdowns": [slowed, slowed | {"burst": 4, "outcome": "not_slowed"}],
         "traces": list(traces),
     }  # fmt: skip
@@ -84,6 +85,33 @@ def test_page_lists_files_of_findings_and_interferers() -> None:
     assert "1 of 2 bursts detected in the traffic was slowed." in page
     assert "<td>1 s</td><td>120 s</td><td>60 to 180 s</td>" in page
     assert "<td>5 GB</td>" in page
+
+
+def test_page_has_operations_where_servers_counted_them() -> None:
+    operations = {
+        "filesystem": EVIL, "direction": "write", "volume_operations": 3e6, "peak_operations_per_s": 1.5e4,
+        "start_s": -1.0, "step_s": 2.0, "operations_per_s": [None, 1.5e4, 0.0], "label": "HILL",
+        "class_outcome": "classified", "class_basis": "inferred", "period_s": None, "period_basis": None,
+        "signature": None,
+    }  # fmt: skip
+    signature = {
+        "filesystem": EVIL, "direction": "write", "volume_operations": 2e6, "step_s": 1.0,
+        "operations_per_s": [9e3, 0.0],
+    }  # fmt: skip
+    page = job_page(document() | {"operations": [operations]}, [])
+    row = f"<td>write</td><td>3 Mop</td><td>15 kop/s</td><td>{DASH}</td><td>HILL (inferred)</td><td>{DASH}</td>"
+    assert row in page
+    assert page.count("the signature over it") == 1
+    assert "[kop/s]" in page
+    page = job_page(document() | {"operations": [operations | {"signature": signature}]}, [])
+    assert "<td>2 Mop</td>" in page
+    assert page.count("the signature over it") == 2
+    assert not re.search(r"<(img|script)", page)
+    idle = operations | {"operations_per_s": [0.0, None], "volume_operations": 0.0, "label": None}
+    page = job_page(document() | {"operations": [idle]}, [])
+    assert "[kop/s]" not in page
+    assert "<td>0 op</td>" in page
+    assert "Operations" not in job_page(document(), [])
 
 
 def test_small_share_is_shown_as_less_than_a_tenth_of_a_percent() -> None:

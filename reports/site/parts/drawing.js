@@ -169,8 +169,8 @@ function drawRuns(into, runs, longest, leftOut, choose) {
   });
 }
 
-// Draws a curve with its band, by uPlot.
-function drawCurve(into, curve, bursts) {
+// Draws a curve with its band, by uPlot; text formats a rate.
+function drawCurve(into, curve, bursts, text = rateText) {
   const times = curve.rates.map((_, step) => step * curve.step_s), scaled = (values) => values.map((value) => (isKnown(value) ? value * curve.scale_bytes_per_s : null));
   const hasBand = curve.lows.some(isKnown);
   let plot = null;
@@ -184,12 +184,12 @@ function drawCurve(into, curve, bursts) {
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } },
       axes: [
         { ...axis, values: (_, ticks) => ticks.map(clockText), splits: (u, a, low, high) => timeTicks(high, into.clientWidth / 90).filter((tick) => tick >= low) },
-        { ...axis, size: left, values: (_, ticks) => ticks.map(rateText) },
+        { ...axis, size: left, values: (_, ticks) => ticks.map(text) },
       ],
       series: [
         { label: "time", value: (_, value) => (value === null ? UNKNOWN : durationText(value)) },
-        { label: "rate", stroke: color("accent"), width: 2, fill: `${color("accent")}22`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => rateText(value) },
-        ...(hasBand ? ["low", "high"].map((label) => ({ label, stroke: `${color("accent")}66`, width: 1, points: { show: false }, value: (_, value) => rateText(value) })) : []),
+        { label: "rate", stroke: color("accent"), width: 2, fill: `${color("accent")}22`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => text(value) },
+        ...(hasBand ? ["low", "high"].map((label) => ({ label, stroke: `${color("accent")}66`, width: 1, points: { show: false }, value: (_, value) => text(value) })) : []),
       ],
       bands: hasBand ? [{ series: [3, 2], fill: `${color("accent")}22` }] : [],
       hooks: { drawClear: [(u) => bursts.forEach((burst) => {

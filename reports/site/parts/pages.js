@@ -67,10 +67,11 @@ async function showApplication(found, chosen) {
     href: `#${applicationHash(found.application_id, one.filesystem, one.direction)}`, "aria-current": one === chosen ? "true" : false,
   }, `${one.direction} on ${nameText(one.filesystem, 40)}`))));
   const values = { application_id: found.application_id, filesystem: chosen.filesystem, direction: chosen.direction };
-  for (const name of ["signature", "bursts", "expected_correlation", "contention", "advice", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["signature", "operations", "bursts", "expected_correlation", "contention", "advice", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   const runs = chosen.runs || [], leftOut = new Set(JSON.parse(chosen.facts.outlier_job_ids || "[]"));
   showSignature(chosen, runs, leftOut);
+  showOperations(chosen, runs);
   showBursts(chosen.bursts || []);
   showTrust(chosen);
   showContention(found);
@@ -87,19 +88,44 @@ const OUTCOMES = {
 
 const openRun = (run) => { location.href = runHref(run.cluster, run.job_id, run.started_at); };
 
+const longestRun = (chosen, runs) => Math.max(chosen.facts.duration_s || 0, ...runs.map((run) => run.start_s + run.rates.length * run.step_s).filter(isKnown), 1);
+
+// Extends a curve to the time axis of the runs.
+function padCurve(curve, longest) {
+  const steps = Math.ceil(longest / curve.step_s), padded = (values) => values.concat(Array(Math.max(0, steps - values.length)).fill(null));
+  return { ...curve, rates: padded(curve.rates), lows: padded(curve.lows), highs: padded(curve.highs) };
+}
+
 function showSignature(chosen, runs, leftOut) {
-  const into = drawnIn("signature"), curve = chosen.curve?.[0];
-  const longest = Math.max(chosen.facts.duration_s || 0, ...runs.map((run) => run.start_s + run.rates.length * run.step_s).filter(isKnown), 1);
+  const into = drawnIn("signature"), curve = chosen.curve?.[0], longest = longestRun(chosen, runs);
   const drawable = runs.filter((run) => run.rates?.length);
   if (drawable.length) drawRuns(into, drawable, longest, leftOut, openRun);
   if (curve) {
     const below = make("div", { class: "curve" });
     into.append(below);
-    // same time axis as the runs above
-    const steps = Math.ceil(longest / curve.step_s), padded = (values) => values.concat(Array(Math.max(0, steps - values.length)).fill(null));
-    drawCurve(below, { ...curve, rates: padded(curve.rates), lows: padded(curve.lows), highs: padded(curve.highs) }, chosen.bursts || []);
+    drawCurve(below, padCurve(curve, longest), chosen.bursts || []);
   } else into.append(make("p", { class: "nothing" }, OUTCOMES[chosen.facts.outcome] || "There is no signature."));
 }
+
+// Shows the signature of operations; the page has its amounts in the columns of bytes.
+function showOperations(chosen, runs) {
+  const into = drawnIn("operations"), known = chosen.operations?.[0];
+  byId("operations").hidden = !known;
+  if (!known) return;
+  if (known.rates) {
+    const curve = make("div", { class: "curve" });
+    into.append(curve);
+    drawCurve(curve, padCurve(known, longestRun(chosen, runs)), [], operationRateText);
+  } else into.append(make("p", { class: "nothing" }, known.outcome === "no_io" ? "No operations in this direction." : OUTCOMES[known.outcome] || "There is no signature."));
+  into.append(facts([
+    ["operations", operationsText(known.volume_bytes)], ["peak", operationRateText(known.peak_bytes_per_s)],
+    ["class", known.label], ["period", periodText(known)],
+    ["expected_correlation", trustText(known.expected_correlation)],
+    ["runs used", `${countText(known.used_sample_count)} of ${countText(known.sample_count)}`],
+  ]));
+}
+
+const periodText = (known) => (isKnown(known.period_s) ? `${durationText(known.period_s)} (false alarm ${numberText(known.false_alarm_probability)})` : "none found");
 
 function showBursts(bursts) {
   if (!bursts.length) { nothing(drawnIn("bursts"), "None."); return; }
@@ -115,7 +141,7 @@ function showTrust({ facts: known, checks }) {
     ["runs used", `${countText(known.used_sample_count)} of ${countText(known.sample_count)}`],
     ["duration", durationText(known.duration_s)], ["volume", volumeText(known.volume_bytes)], ["peak", rateText(known.peak_bytes_per_s)],
     ["others' background", rateText(known.background_bytes_per_s)], ["class", known.label],
-    ["period", isKnown(known.period_s) ? `${durationText(known.period_s)} (false alarm ${numberText(known.false_alarm_probability)})` : "none found"],
+    ["period", periodText(known)],
     ["since the previous release", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
     ["first and last run", `${instantText(known.first_run_started_at)} to ${instantText(known.last_run_ended_at)}`],
   ]));

@@ -1,6 +1,7 @@
 // Formats numbers for readers, with the units of reports/texts.py.
 const SIZES = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"], [1e15, "PB"]];
 const TIMES = [[1e-6, "µs"], [1e-3, "ms"], [1, "s"], [600, "min", 60], [18000, "h", 3600], [432000, "d", 86400]];
+const COUNTS = [[1, "op"], [1e3, "kop"], [1e6, "Mop"], [1e9, "Gop"], [1e12, "Top"], [1e15, "Pop"]];
 const UNKNOWN = "–";
 
 const isKnown = (value) => value !== null && value !== undefined && !Number.isNaN(value);
@@ -20,7 +21,7 @@ function unitFor(value, units) {
 
 function inUnits(value, units) {
   if (!isKnown(value)) return UNKNOWN;
-  if (value === 0) return `0 ${units === SIZES ? "B" : "s"}`;
+  if (value === 0) return `0 ${units === TIMES ? "s" : units[0][1]}`;
   const unit = unitFor(value, units);
   return `${digits(value / unit.size)} ${unit.name}`;
 }
@@ -33,7 +34,10 @@ function durationRangeText(low, high) {
 }
 
 const volumeText = (bytes) => inUnits(bytes, SIZES);
-const rateText = (rate) => (isKnown(rate) ? `${inUnits(rate, SIZES)}/s` : UNKNOWN);
+const operationsText = (count) => inUnits(count, COUNTS);
+const inUnitsPerSecond = (rate, units) => (isKnown(rate) ? `${inUnits(rate, units)}/s` : UNKNOWN);
+const rateText = (rate) => inUnitsPerSecond(rate, SIZES);
+const operationRateText = (rate) => inUnitsPerSecond(rate, COUNTS);
 const durationText = (seconds) => inUnits(seconds, TIMES);
 const countText = (count) => (isKnown(count) ? Math.round(count).toLocaleString("en-US") : UNKNOWN);
 const numberText = (value) => (isKnown(value) ? digits(value) : UNKNOWN);

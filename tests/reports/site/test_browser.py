@@ -26,6 +26,7 @@ EVIL = "<img src=x onerror=\"document.title='taken'\">"
 EVIL_ID = f"{EVIL}/</script><script>document.title='taken'</script> $(ls) it's \u202egnp.exe{'x' * 400}/8"
 _MADE = (
     Made(),
+    Made(metric="operations", bursts=((60, 90, 3e4), (180, 220, 5e3))),
     Made(direction="read", outcome="no_io"),
     Made(application_id=EVIL_ID, bursts=((10, 20, 5e9),), filesystem="a/b c%"),
     Made(application_id="bob/s3d/32", outcome="no_common_bursts"),
@@ -105,6 +106,14 @@ def test_every_page_opens_from_a_file_without_external_requests(browser: Browser
     assert seen.page.inner_text("#advice code").startswith("iosig advise ana/ior_a/16")
     assert seen.page.locator("#history tbody tr").count() == 2
     assert seen.page.locator("#signature canvas").count() == 2
+    assert seen.page.locator("#operations canvas").count() == 1
+    assert "1.1 Mop" in seen.page.inner_text("#operations")
+    assert "30 kop/s" in seen.page.inner_text("#operations")
+    assert "kop/s" not in seen.page.inner_text("#signature")
+    seen.page.click("#choices a >> nth=1")
+    seen.page.wait_for_function("() => location.hash.endsWith('read')")
+    assert seen.page.is_hidden("#operations"), "no poll has operations of reads"
+    seen.go("application.html#ana/ior_a/16/scratch/write")
     shown = seen.page.inner_text("#bursts code")
     assert shown == command_line(
         next(page for page in PAGES if page.name == "application").figure("bursts").query,
@@ -153,6 +162,7 @@ def test_every_query_of_a_page_runs(store: Store) -> None:
                 (query,) = shlex.split(command_line(figure.query, values))[2:]
                 rows[page.name, figure.name] = len(connection.sql(query).fetchall())
     assert rows["application", "signature"] == 300
+    assert rows["application", "operations"] == 0
     assert rows["application", "bursts"] == 1
     assert rows["application", "runs"] == 6
     assert rows["applications", "list"] == 4
