@@ -246,7 +246,7 @@ def _build_view(result: PeriodResult, signal: DrawnSignal) -> PeriodView:
         direction=signal.direction,
         method=result.method_text(signal.method),
         has_utc_clock=signal.has_utc_clock,
-        is_circular=signal.method == "autoperiod",
+        steps=signal.steps,
         has_z_score=result.outliers_of(signal.method) in (None, "z_score"),
         segments=signal.segments,
         metric=signal.metric,

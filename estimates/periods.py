@@ -17,6 +17,7 @@ from iosig.estimates.subjects import KEYS, Intervals, Subjects
 from iosig.settings.periods import PeriodSettings
 from iosig.transforms.arrays import Ints, Ragged, Reals, cut, places_within
 from iosig.transforms.periods import search, windows
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.periods.search import IntervalSampling, PeriodParams, Periods, Sampling
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Steps
@@ -25,7 +26,9 @@ from iosig.warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PER
 
 if TYPE_CHECKING:
     from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autoperiod import SearchSteps
     from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
+    from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
     from iosig.transforms.periods.ftio import DftParams
     from iosig.transforms.periods.null_model.params import NullModelParams
 
@@ -175,14 +178,36 @@ def _search_intervals(
     subjects: Subjects, intervals: Intervals, params: PeriodParams
 ) -> tuple[Subjects, pl.DataFrame, Periods]:
     """Search the intervals as measured with AUTOPERIOD."""
-    from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
-
-    signals = UnevenSignals.from_intervals(
-        intervals.right_s, intervals.interval_s, Ragged(intervals.bytes_per_s, intervals.offsets)
-    )
+    signals = _to_uneven_signals(intervals)
     answer = search.find_uneven_periods(signals, subjects.samples, subjects.sampling_hz, subjects.start_s, params)
     summaries = summarize_signals(subjects, None, "intervals")
     return subjects, summaries.with_columns(sample_count=pl.Series(signals.counts)), answer
+
+
+def _to_uneven_signals(intervals: Intervals) -> UnevenSignals:
+    from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
+
+    return UnevenSignals.from_intervals(
+        intervals.right_s, intervals.interval_s, Ragged(intervals.bytes_per_s, intervals.offsets)
+    )
+
+
+def trace_autoperiod(subjects: Subjects, place: int, params: PeriodParams) -> SearchSteps:
+    """Return the intermediate results of AUTOPERIOD in one subject that was searched, at an index.
+
+    The samples are those that `search_subjects` searches with these parameters.
+    """
+    from iosig.transforms.periods import autoperiod, autoperiod_analysis
+
+    autoperiod_params = params.autoperiod or autoperiod_analysis.AutoperiodParams()
+    if subjects.intervals is not None and params.interval_sampling == "intervals":
+        intervals = _to_uneven_signals(subjects.intervals).select(np.array([place]))
+        analysis = autoperiod_analysis.analyze(intervals, autoperiod_params)
+    else:
+        values = subjects.samples.values[subjects.samples.offsets[place] : subjects.samples.offsets[place + 1]]
+        signals = EvenSignals.from_samples(values, subjects.sampling_hz[place], subjects.start_s[place])
+        analysis = autoperiod_analysis.analyze_even(signals, autoperiod_params)
+    return autoperiod.trace_search(analysis, autoperiod_params)
 
 
 def _cut_to_io(subjects: Subjects, open_ends: tuple[bool, ...], max_missing_ratio: float) -> Subjects:

@@ -29,6 +29,7 @@ from iosig.estimates.periods import (
     search_subjects,
     segments_from,
     summarize_signals,
+    trace_autoperiod,
 )
 from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
 from iosig.settings.model import Settings
@@ -48,6 +49,7 @@ from iosig.warehouse.contracts.traces import TRACE_REQUESTS
 from iosig.warehouse.errors import InputRefused, UsageError
 
 if TYPE_CHECKING:
+    from iosig.transforms.periods.autoperiod import SearchSteps
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
 
 #: methods that test the spectrum for outliers
@@ -101,7 +103,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSignal:
-    """A signal with the result of one method, for the figure; segments: all periods, if there are several."""
+    """A signal with the result of one method, for the figure.
+
+    segments: all periods, if there are several. steps: intermediate results of AUTOPERIOD.
+    """
 
     title: str
     direction: str
@@ -111,6 +116,7 @@ class DrawnSignal:
     has_utc_clock: bool
     segments: Segments | None = None
     metric: Metric = "bytes"
+    steps: SearchSteps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +224,7 @@ def find_periods(path: Path, settings: Settings, read_options: ReadOptions, quer
     rows = pl.concat(rows_from(subjects.keys, summaries, answer, params) for subjects, summaries, answer in results)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
     segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in results)
-    drawn = _build_drawn_signals(one_input.name, results, signals.zero_s)
+    drawn = _build_drawn_signals(one_input.name, results, signals.zero_s, params)
     return PeriodResult(
         one_input.name, ordered, one_input.refused_count, signals.zero_s, drawn, settings.periods, segments
     )
@@ -437,7 +443,7 @@ def _wavelet(signals: Steps | Subjects, params: CompatibleParams | None) -> tupl
 
 
 def _build_drawn_signals(
-    name: str, results: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None
+    name: str, results: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None, params: PeriodParams
 ) -> tuple[DrawnSignal, ...]:
     """Return the signal with the largest volume, with the result of each method."""
     if not results:
@@ -452,12 +458,13 @@ def _build_drawn_signals(
     file_name = PurePath(name).name or name
     title = file_name if key["subject_id"] == name else f"{key['subject_id']} in {file_name}"
     return tuple(
-        _build_drawn_signal(title, method_subjects, answer, key, zero_s) for method_subjects, _, answer in results
+        _build_drawn_signal(title, method_subjects, answer, key, zero_s, params)
+        for method_subjects, _, answer in results
     )
 
 
 def _build_drawn_signal(
-    title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None
+    title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None, params: PeriodParams
 ) -> DrawnSignal:
     """Return one subject's signal with the result of one method."""
     at = next(place for place, row in enumerate(subjects.keys.iter_rows(named=True)) if row == key)
@@ -474,6 +481,8 @@ def _build_drawn_signal(
         window_end_s=detections.window_end_s + shift,
     )
     segments = answer.segments and answer.segments.select_signal(at, shift)
+    is_searched = answer.method == "autoperiod" and str(detections.outcome[0]) in ("periodic", "aperiodic")
+    steps = trace_autoperiod(subjects, at, params) if is_searched else None
     return DrawnSignal(
-        title, key["direction"], answer.method, signals, shifted, zero_s is not None, segments, key["metric"]
+        title, key["direction"], answer.method, signals, shifted, zero_s is not None, segments, key["metric"], steps
     )

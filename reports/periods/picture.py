@@ -1,15 +1,16 @@
 """Draw the search for a period in one signal: the signal over time, its power spectrum and its autocorrelation.
 
 The figure combines those of FTIO (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section
-II). A signal is drawn in full: where samples are closer than pixels, each pixel column shows their minimum and maximum,
-so that no burst is lost. Missing data are gray.
+II). For AUTOPERIOD, it is Figure 1 of White et al. (PEARC'18): the periodogram with its significance threshold, and the
+circular autocorrelation with the hill of the period. A signal is drawn in full: where samples are closer than pixels,
+each pixel column shows their minimum and maximum, so that no burst is lost. Missing data are gray.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -363,22 +364,25 @@ def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Real
 
 
 def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
-    """Draw the fraction of the power at each period, the threshold, and the candidates, on a logarithmic axis."""
+    """Draw the power at each period, the threshold, and the candidates, on a logarithmic axis."""
     spectrum = view.spectrum
-    axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded range")
-    is_known = (
-        np.isfinite(spectrum.power_ratio) & (spectrum.frequency_hz > _MIN_HZ) & (spectrum.frequency_hz < 1 / _MIN_HZ)
-    )
-    frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
+    name = "Lomb-Scargle periodogram" if spectrum.is_periodogram else "Power spectrum"
+    axes.set_title(name if view.is_whole else f"{name} of the shaded range")
+    is_known = np.isfinite(spectrum.power) & (spectrum.frequency_hz > _MIN_HZ) & (spectrum.frequency_hz < 1 / _MIN_HZ)
+    frequency, power = spectrum.frequency_hz[is_known], spectrum.power[is_known]
     axes.set_xlabel("period")
     if not len(power) or power.max() <= 0:
         return panels.say(axes, "no power except the mean")
     top = float(power.max())
-    threshold = spectrum.threshold_ratio
-    floor = threshold / 100 if 0 < threshold < _LOWEST_LINEAR * top else 0.0
-    _draw_lines(axes, frequency, power, floor)
+    threshold = spectrum.threshold
+    is_logarithmic = 0 < threshold < _LOWEST_LINEAR * top and not spectrum.is_periodogram
+    floor = threshold / 100 if is_logarithmic else 0.0
+    if spectrum.is_periodogram and len(power) <= PIXEL_COLUMNS:
+        axes.plot(1 / frequency, np.maximum(power, floor), color=_SIGNAL, lw=1.2)
+    else:
+        _draw_lines(axes, frequency, power, floor)
     if math.isfinite(threshold) and threshold > 0:
-        axes.axhline(threshold, color=_LINE, lw=1.1, ls="--", label=f"Z-score of {spectrum.threshold_z:g}")
+        axes.axhline(threshold, color=_LINE, lw=1.1, ls="--", label=spectrum.threshold_name)
     _draw_candidates(axes, frequency, power, view)
     axes.set_xscale("log")
     axes.set_xlim(0.8 / frequency[-1], 1.25 / frequency[0])
@@ -388,8 +392,11 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     else:
         axes.set_ylim(0, 1.12 * max(top, threshold if math.isfinite(threshold) and threshold < 3 * top else 0.0))
     panels.label_times(axes.xaxis, *axes.get_xlim(), max_count=12)
-    panels.label_values(axes.yaxis, lambda value: f"{100 * value:.3g}")
-    axes.set_ylabel("share of the power [%]")
+    if spectrum.is_periodogram:
+        axes.set_ylabel("power [variance of noise]")
+    else:
+        panels.label_values(axes.yaxis, lambda value: f"{100 * value:.3g}")
+        axes.set_ylabel("share of the power [%]")
     panels.legend_above(axes)
     return None
 
@@ -440,7 +447,7 @@ def _nearest(ascending: Reals, targets: Reals) -> Ints:
 
 def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     """Draw the autocorrelation, its peaks, and the detected period."""
-    autocorrelation = view.autocorrelation
+    autocorrelation, has_hill = view.autocorrelation, len(view.autocorrelation.hill_lag_s) > 0
     axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded range")
     axes.set_xlabel("lag")
     if (
@@ -449,7 +456,8 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
         or not np.isfinite(autocorrelation.lag_s).all()
     ):
         return panels.say(axes, "no autocorrelation")
-    autocorrelation = _first_lags(autocorrelation, view)
+    # a hill is a small part of its period
+    autocorrelation = _first_lags(autocorrelation, view, _EXCERPT_CYCLES if has_hill else _MAX_EXCERPT_CYCLES)
     unit = choose_unit(float(autocorrelation.lag_s[-1]), TIMES, "s")
     columns = Columns.aggregate(autocorrelation.coefficient)
     lags = autocorrelation.lag_s / unit.size
@@ -459,6 +467,10 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     else:
         _draw_envelope(axes, np.append(lags, lags[-1])[columns.edges], columns, "")
     _mark(axes, lags[autocorrelation.peaks], autocorrelation.coefficient[autocorrelation.peaks], "o", "peak")
+    for place, (line_s, values) in enumerate(
+        zip(autocorrelation.hill_lag_s, autocorrelation.hill_coefficient, strict=True)
+    ):
+        axes.plot(line_s / unit.size, values, color=_FOUND, lw=3.0, label="" if place else "hill of two lines")
     if view.is_periodic and 1.0 / view.frequency_hz <= autocorrelation.lag_s[-1]:
         place = 1.0 / view.frequency_hz
         axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
@@ -471,13 +483,14 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     return None
 
 
-def _first_lags(autocorrelation: Autocorrelation, view: PeriodView) -> Autocorrelation:
-    """Limit the autocorrelation to the first _MAX_EXCERPT_CYCLES periods, so that single peaks stay visible."""
+def _first_lags(autocorrelation: Autocorrelation, view: PeriodView, cycle_count: int) -> Autocorrelation:
+    """Limit the autocorrelation to the first periods, so that single peaks stay visible."""
     if not view.is_periodic:
         return autocorrelation
-    count = max(2, int(np.searchsorted(autocorrelation.lag_s, _MAX_EXCERPT_CYCLES / view.frequency_hz, side="right")))
-    return Autocorrelation(
-        autocorrelation.lag_s[:count],
-        autocorrelation.coefficient[:count],
-        autocorrelation.peaks[autocorrelation.peaks < count],
+    count = max(2, int(np.searchsorted(autocorrelation.lag_s, cycle_count / view.frequency_hz, side="right")))
+    return replace(
+        autocorrelation,
+        lag_s=autocorrelation.lag_s[:count],
+        coefficient=autocorrelation.coefficient[:count],
+        peaks=autocorrelation.peaks[autocorrelation.peaks < count],
     )

@@ -14,6 +14,7 @@ from iosig.reports.texts import duration_text, exact_duration_text, plain, ratio
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.periods import autocorrelation as autocorrelations
 from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+from iosig.transforms.periods.autoperiod import SearchSteps
 from iosig.transforms.periods.ftio_outliers import OutlierParams
 from iosig.transforms.periods.ftio_spectra import compute_spectra
 from iosig.transforms.periods.interface.detections import Detections, Segments
@@ -77,25 +78,32 @@ def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> 
 class Spectrum:
     """Power spectrum of one signal at each frequency (n), without the mean.
 
-    frequency_hz (n): ascending, above 0. power_ratio (n): fraction of the total power. threshold_ratio: the fraction at
-    which a line becomes a candidate (Z-score threshold_z); NaN without a threshold. candidates_hz (k): frequencies of
-    the candidates, the best first.
+    frequency_hz (n): ascending, above 0. power (n): fraction of the total power; of a periodogram, in units of the
+    variance of white noise. threshold: the power at which a line becomes a candidate; NaN without a threshold.
+    threshold_name: its criterion. candidates_hz (k): frequencies of the candidates, the best first. is_periodogram:
+    whether it is a Lomb-Scargle periodogram, whose frequencies are closer than its peaks are wide.
     """
 
     frequency_hz: Reals = field(default_factory=_nothing)
-    power_ratio: Reals = field(default_factory=_nothing)
-    threshold_ratio: float = math.nan
-    threshold_z: float = math.nan
+    power: Reals = field(default_factory=_nothing)
+    threshold: float = math.nan
+    threshold_name: str = ""
     candidates_hz: Reals = field(default_factory=_nothing)
+    is_periodogram: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Autocorrelation:
-    """Autocorrelation of one signal by ascending lag_s (n): coefficient (n), and the indices of peaks (k)."""
+    """Autocorrelation of one signal by ascending lag_s (n): coefficient (n), and the indices of peaks (k).
+
+    hill_lag_s, hill_coefficient (lines, 2): ends of the lines fitted to the hill of the period, if the method does so.
+    """
 
     lag_s: Reals = field(default_factory=_nothing)
     coefficient: Reals = field(default_factory=_nothing)
     peaks: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    hill_lag_s: Reals = field(default_factory=lambda: np.zeros((0, 2)))
+    hill_coefficient: Reals = field(default_factory=lambda: np.zeros((0, 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,16 +201,16 @@ def build_view(
     method: str = "",
     signal: int = 0,
     has_utc_clock: bool = False,
-    is_circular: bool = False,
+    steps: SearchSteps | None = None,
     has_z_score: bool = True,
     segments: Segments | None = None,
     metric: Metric = "bytes",
 ) -> PeriodView:
     """Prepare one of several signals and its detection result for the figure.
 
-    signal: its index in both inputs. Spectrum and autocorrelation (circular if the method's is) cover the analyzed
-    time. has_z_score: whether the method's threshold is a Z-score; other outlier criteria have no threshold line.
-    segments: all periods of that signal alone.
+    signal: its index in both inputs. Spectrum and autocorrelation cover the analyzed time; steps: those of AUTOPERIOD,
+    which replace them. has_z_score: whether the method's threshold is a Z-score; other outlier criteria have no
+    threshold line. segments: all periods of that signal alone.
     """
     selected = signals.select(slice(signal, signal + 1))
     first, last = (int(place) for place in detections.candidates.offsets[signal : signal + 2])
@@ -222,11 +230,24 @@ def build_view(
         metric=metric,
     )
     analyzed = selected.slice_samples(*view.window_samples)
-    return replace(
-        view,
-        cosines=_cosines(view, analyzed, detections, slice(first, last)),
-        spectrum=_spectrum(analyzed, detections.candidates.frequency_hz[first:last], has_z_score=has_z_score),
-        autocorrelation=_autocorrelation(analyzed, is_circular=is_circular),
+    candidates_hz = detections.candidates.frequency_hz[first:last]
+    if steps is None:
+        spectrum = _spectrum(analyzed, candidates_hz, has_z_score=has_z_score)
+        autocorrelation = _autocorrelation(analyzed)
+    else:
+        spectrum, autocorrelation = _spectrum_of_steps(steps, candidates_hz), _autocorrelation_of_steps(steps)
+    cosines = _cosines(view, analyzed, detections, slice(first, last))
+    return replace(view, cosines=cosines, spectrum=spectrum, autocorrelation=autocorrelation)
+
+
+def _spectrum_of_steps(steps: SearchSteps, candidates_hz: Reals) -> Spectrum:
+    name = f"significance threshold, {100 * steps.confidence:g} %"
+    return Spectrum(steps.frequency_hz, steps.power, steps.threshold, name, candidates_hz, is_periodogram=True)
+
+
+def _autocorrelation_of_steps(steps: SearchSteps) -> Autocorrelation:
+    return Autocorrelation(
+        steps.lag_s, steps.correlation, hill_lag_s=steps.hill_lag_s, hill_coefficient=steps.hill_correlation
     )
 
 
@@ -269,19 +290,16 @@ def _spectrum(analyzed: EvenSignals, candidates_hz: Reals, *, has_z_score: bool)
         return Spectrum()
     shares = spectra.shares[0]
     threshold = float(shares.mean() + threshold_z * shares.std()) if has_z_score else math.nan
-    return Spectrum(spectra.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
+    return Spectrum(spectra.frequencies_hz[0], shares, threshold, f"Z-score of {threshold_z:g}", candidates_hz)
 
 
-def _autocorrelation(analyzed: EvenSignals, *, is_circular: bool) -> Autocorrelation:
-    """Return the autocorrelation over its informative lags; a circular one repeats after the middle lag."""
+def _autocorrelation(analyzed: EvenSignals) -> Autocorrelation:
     if analyzed.sample_count < _MIN_LAGS:
         return Autocorrelation()
     if analyzed.is_known.all():
-        function = autocorrelations.correlate_circular if is_circular else autocorrelations.correlate_linear
-        values = function(analyzed.bytes_per_s)
+        values = autocorrelations.correlate_linear(analyzed.bytes_per_s)
     else:
-        values = autocorrelations.correlate_with_gaps(analyzed.bytes_per_s, is_circular=is_circular)
-    values = values[:, : analyzed.sample_count // 2 + 1] if is_circular else values
+        values = autocorrelations.correlate_with_gaps(analyzed.bytes_per_s)
     peaks = autocorrelations.find_row_peaks(np.nan_to_num(values), AutocorrelationParams().min_height)
     with np.errstate(over="ignore"):
         lag_s = np.arange(values.shape[1]) / analyzed.sampling_hz[0]

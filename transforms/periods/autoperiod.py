@@ -175,15 +175,97 @@ def find_periods(analysis: Analysis, params: AutoperiodParams | None = None) -> 
     Periods
     """
     params = params or AutoperiodParams()
+    windows, top, power = _find_hinted_hills(analysis, params)
+    lag = _refine_lags(analysis, windows, top, params.refined_shoulder)
+    probability = compute_false_alarm_probability(analysis, windows.row, power)
+    return Periods(windows.row, lag * analysis.step_s[windows.row], probability)
+
+
+def _find_hinted_hills(analysis: Analysis, params: AutoperiodParams) -> tuple[autoperiod_hills.Windows, Ints, Reals]:
+    """Return the windows of all hills with a significant hint, their tops, and the powers of the hints."""
     row, number = _find_hints(analysis, params)
     power = analysis.powers[row, number - params.samples_per_peak]
     windows = _hill_windows(analysis, row, number, params)
     on_hills, top = _find_hills(analysis, windows, params)
     is_separate = _drop_leakage(row, number / params.samples_per_peak, power, on_hills)
     on_hills, top = on_hills[is_separate], top[is_separate]
-    lag = _refine_lags(analysis, rows_of(windows, on_hills), top, params.refined_shoulder)
-    probability = compute_false_alarm_probability(analysis, row[on_hills], power[on_hills])
-    return Periods(row[on_hills], lag * analysis.step_s[row[on_hills]], probability)
+    return rows_of(windows, on_hills), top, power[on_hills]
+
+
+# ---- steps of one search
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSteps:
+    """Intermediate results of the search in one signal, as in Figure 1 of PEARC'18.
+
+    Attributes
+    ----------
+    frequency_hz, power : (frequencies,)
+        Lomb-Scargle periodogram, in units of the variance of white noise.
+    threshold : float
+        Significant power.
+    confidence : float
+        Probability that white noise has no power above the threshold.
+    lag_s, correlation : (lags,)
+        Circular autocorrelation, up to half of all lags, after which it is mirrored.
+    hill_lag_s, hill_correlation : (2, 2)
+        Ends of the two lines that were fitted to the period's hill: one row per line; no rows without a period.
+    """
+
+    frequency_hz: Reals
+    power: Reals
+    threshold: float
+    confidence: float
+    lag_s: Reals
+    correlation: Reals
+    hill_lag_s: Reals
+    hill_correlation: Reals
+
+
+def trace_search(analysis: Analysis, params: AutoperiodParams | None = None) -> SearchSteps:
+    """Return the intermediate results of `find_periods` for the first of the analyzed signals.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    params : AutoperiodParams, optional
+
+    Returns
+    -------
+    SearchSteps
+    """
+    params = params or AutoperiodParams()
+    step_s, step_count = float(analysis.step_s[0]), int(analysis.step_counts[0])
+    numbers = params.samples_per_peak + np.arange(int(analysis.counts[0]))
+    lags = np.arange(step_count // 2 + 1)
+    correlation = analysis.correlation[0, : len(lags)]
+    hill_lags, hill_correlation = _fit_first_hill(analysis, params)
+    return SearchSteps(
+        frequency_hz=numbers / (params.samples_per_peak * step_count * step_s),
+        power=analysis.powers[0, : len(numbers)],
+        threshold=float(analysis.thresholds[0]),
+        confidence=params.confidence,
+        lag_s=lags * step_s,
+        correlation=correlation,
+        hill_lag_s=hill_lags * step_s,
+        hill_correlation=hill_correlation,
+    )
+
+
+def _fit_first_hill(analysis: Analysis, params: AutoperiodParams) -> tuple[Reals, Reals]:
+    """Return the lags and values at the ends of the two lines through the first signal's hill (2, 2)."""
+    windows, _, _ = _find_hinted_hills(analysis, params)
+    own = np.flatnonzero(windows.row == 0)[:1]
+    if not len(own):
+        return np.zeros((0, 2)), np.zeros((0, 2))
+    window = rows_of(windows, own)
+    fit = autoperiod_hills.fit_two_lines(analysis.correlation, window)
+    lags = np.array([[window.first[0], fit.cut[0]], [fit.cut[0], window.last[0]]], dtype=np.float64)
+    means = [analysis.correlation[0, int(first) : int(last) + 1].mean() for first, last in lags]
+    slopes = np.array([fit.rising[0], fit.falling[0]])
+    # a fitted line passes through the mean of its points
+    return lags, np.array(means)[:, None] + slopes[:, None] * (lags - lags.mean(axis=1, keepdims=True))
 
 
 # ---- detections

@@ -16,6 +16,7 @@ from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
 from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions
+from iosig.transforms.periods.search import IntervalSampling
 from iosig.warehouse.errors import UsageError
 from tests.budget import one_in
 from tests.nights import Cli
@@ -307,6 +308,20 @@ def test_figure_agrees_with_rows_of_every_method(trace: Path, cli: Cli, tmp_path
     assert cli("period", trace, "--method", "all", "--plot", tmp_path / "all.svg")[0] == 0
     text = (tmp_path / "all.svg").read_text()
     assert text.startswith("<?xml")
+
+
+@pytest.mark.parametrize("sampling", ["intervals", "bins"])
+def test_figure_of_autoperiod_has_the_steps_of_its_search(polls: Path, sampling: IntervalSampling) -> None:
+    settings = Settings(periods=PeriodSettings(autoperiod_sampling=sampling))
+    result = find_periods(polls, settings, ReadOptions(), Query(direction="read", method="autoperiod"))
+    (row,), (drawn,) = result.rows.to_dicts(), result.drawn
+    assert drawn.steps is not None
+    assert row["sampling"] == sampling
+    # the lines of the hill meet at the period that the search reports
+    assert drawn.steps.hill_lag_s[0, 1] == pytest.approx(row["period_s"], abs=5.0)
+    assert drawn.steps.power.max() > drawn.steps.threshold
+    (other,) = find_periods(polls, settings, ReadOptions(), Query(direction="read", method="dft")).drawn
+    assert other.steps is None
 
 
 def test_idle_input_draws_nothing(tmp_path: Path, cli: Cli) -> None:

@@ -18,7 +18,8 @@ from iosig.reports.periods import picture
 from iosig.reports.periods.picture import draw
 from iosig.reports.periods.view import PeriodView, build_view
 from iosig.reports.texts import RATES, TIMES, choose_unit, duration_text, exact_duration_text, plain, shorten
-from iosig.transforms.periods import ftio
+from iosig.transforms.periods import autoperiod, autoperiod_analysis, ftio
+from iosig.transforms.periods.autoperiod import SearchSteps
 from iosig.transforms.periods.interface.detections import OUTCOMES, Candidates, Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.budget import examples, one_in
@@ -168,7 +169,7 @@ def test_only_the_periodic_part_is_shaded_and_analyzed() -> None:
     assert view.window_samples == (1000, 1600)
     assert "in 300 s of 33.33 min" in view.verdict
     assert "periodic here" in labels(composed(view))
-    assert view.spectrum.frequency_hz[np.argmax(view.spectrum.power_ratio)] == pytest.approx(0.05)
+    assert view.spectrum.frequency_hz[np.argmax(view.spectrum.power)] == pytest.approx(0.05)
     assert view.autocorrelation.lag_s[view.autocorrelation.peaks[0]] == pytest.approx(20.0)
 
 
@@ -241,8 +242,8 @@ def test_spectrum_and_threshold_equal_the_search() -> None:
     view = build_view(signals, ftio.detect(signals), title="x")
     power = np.abs(np.fft.rfft(signals.bytes_per_s[0])[1:]) ** 2
     share = power / power.sum()
-    assert view.spectrum.power_ratio == pytest.approx(share)
-    assert view.spectrum.threshold_ratio == pytest.approx(share.mean() + 3 * share.std())
+    assert view.spectrum.power == pytest.approx(share)
+    assert view.spectrum.threshold == pytest.approx(share.mean() + 3 * share.std())
     assert {"Z-score of 3", "candidate (1)", "found 20 s"} <= set(labels(composed(view)))
 
 
@@ -252,10 +253,40 @@ def test_candidate_is_marked_at_the_nearest_line() -> None:
     assert picture._nearest(np.array([3.0]), np.array([1.0, 5.0])).tolist() == [0, 0]
 
 
+def trace(values: np.ndarray) -> tuple[PeriodView, SearchSteps]:
+    """Return the figure data of AUTOPERIOD's search in an even signal, and the search's steps."""
+    signals = EvenSignals.from_samples(values, 1.0)
+    steps = autoperiod.trace_search(autoperiod_analysis.analyze_even(signals))
+    return build_view(signals, autoperiod.detect_even(signals), title="x", method="autoperiod", steps=steps), steps
+
+
+def test_autoperiod_is_drawn_with_its_periodogram_threshold_and_hill() -> None:
+    """Figure 1 of PEARC'18: periodogram with its threshold, autocorrelation with the two lines of the hill."""
+    view, steps = trace(square(200, 20, 8, 5.0) + np.random.default_rng(1).random(200))
+    drawn = composed(view)
+    assert {"significance threshold, 90 %", "hill of two lines"} <= set(labels(drawn))
+    spectrum, autocorrelation = drawn.axes[-2:]
+    assert spectrum.get_title(loc="left") == "Lomb-Scargle periodogram"
+    assert spectrum.get_ylabel() == "power [variance of noise]"
+    curve, threshold = spectrum.get_lines()[:2]
+    assert np.asarray(curve.get_ydata()) == pytest.approx(steps.power)
+    assert threshold.get_ydata()[0] == pytest.approx(steps.threshold)
+    lines = [line for line in autocorrelation.get_lines() if line.get_linewidth() == 3.0]
+    assert [len(line.get_xdata()) for line in lines] == [2, 2]
+    assert max(lines[0].get_xdata()) == min(lines[1].get_xdata()) == pytest.approx(20, abs=1)
+
+
+def test_autoperiod_without_a_period_has_no_hill() -> None:
+    view, _ = trace(np.random.default_rng(2).random(300))
+    drawn = labels(composed(view))
+    assert "significance threshold, 90 %" in drawn
+    assert "hill of two lines" not in drawn
+
+
 def test_circular_autocorrelation_ends_at_half_its_length() -> None:
-    view = seen(square(100, 10, 2), 10.0, is_circular=True)
+    view, _ = trace(square(101, 10, 2))
     assert view.autocorrelation.lag_s[-1] == 50
-    assert view.autocorrelation.coefficient[[10, 50]] == pytest.approx([1.0, 1.0])
+    assert view.autocorrelation.coefficient[10] == pytest.approx(1.0, abs=0.1)
 
 
 def test_aperiodic_signal_has_no_cosine() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.signal import lombscargle
 
 from iosig.transforms.arrays import Ragged, Reals
-from iosig.transforms.periods.autoperiod import detect, detect_even
+from iosig.transforms.periods.autoperiod import detect, detect_even, find_periods, trace_search
 from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams, analyze, analyze_even
 from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
 from iosig.transforms.periods.interface.detections import OUTCOMES, Detections
@@ -159,6 +159,34 @@ def test_narrow_sines_have_their_period(span: int, scale: int, significance: str
     values = np.sin(scale * np.pi * np.arange(0, span, 0.01))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
     assert detect_even(make_even(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
+
+
+def test_steps_of_a_search_explain_its_period() -> None:
+    signals = make_even(pulses(400, 25, 5.0) + 0.1 * np.random.default_rng(5).standard_normal(400), 0.5)
+    analysis = analyze_even(signals)
+    steps = trace_search(analysis)
+    (period,) = find_periods(analysis).period_s[:1]
+    assert period == pytest.approx(50.0, rel=0.01)
+    strongest = 1.0 / steps.frequency_hz[steps.power.argmax()]
+    assert min(abs(strongest * number / period - 1.0) for number in (1, 2, 3)) < 0.05
+    assert steps.power.max() > steps.threshold
+    # the two lines rise to the period, fall after it, and are the best lines through their points
+    (rise, fall), (rising, falling) = steps.hill_lag_s, steps.hill_correlation
+    assert rise[1] == fall[0] == pytest.approx(period, abs=4.0)
+    assert rising[0] < rising[1]
+    assert falling[0] > falling[1]
+    for (first, last), values in ((rise, rising), (fall, falling)):
+        is_inside = (steps.lag_s >= first - 1e-9) & (steps.lag_s <= last + 1e-9)
+        line = np.polyfit(steps.lag_s[is_inside], steps.correlation[is_inside], 1)
+        assert np.polyval(line, [first, last]) == pytest.approx(values)
+
+
+def test_steps_of_a_search_without_a_period_have_no_hill() -> None:
+    analysis = analyze_even(make_even(np.random.default_rng(3).random(300)))
+    steps = trace_search(analysis)
+    assert steps.hill_lag_s.shape == (0, 2)
+    assert len(steps.lag_s) == len(steps.correlation) == 150
+    assert steps.frequency_hz[0] == pytest.approx(1 / 299)
 
 
 def test_square_wave_has_its_exact_period() -> None:
