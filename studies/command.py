@@ -26,7 +26,8 @@ def _command(study: Study) -> click.Command:
     written = click.Option(
         ["--output"],
         type=click.Path(path_type=Path, file_okay=False),
-        help=f"Write a page, {study.page_name}, and its {study.drawn} into this folder.",
+        help=f"Write a page, {study.page_name}, and its {study.drawn} into this folder"
+        f"{'; with --part, only its measures' if study.part else ''}.",
     )
     style = click.Option(["--style"], **STYLE_OPTION)
     as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
@@ -37,12 +38,13 @@ def _command(study: Study) -> click.Command:
 def _run(study: Study, arguments: dict[str, Any], output: Path | None, style: Style, *, as_json: bool) -> int:
     from iosig.cli.printing import progress_bar, show, show_json
 
-    if output is not None and study.part and arguments[study.part]:
-        raise click.UsageError("A page needs all results: use either --output or --part, not both.")
+    is_partial = bool(study.part and arguments[study.part])
     params = study.params(arguments)
     with progress_bar(f"Study of {study.name}") as report_progress:
         results = study.running.study(params, report_progress=report_progress)
-    if output is not None:
+    if output is not None and is_partial:
+        click.echo(f"Measures, without a page: {study.write_measures(params, results, output)}", err=True)
+    elif output is not None:
         click.echo(f"Page: {study.write(params, results, output, style)}", err=True)
     if as_json:
         from iosig.cli.documents import StudyDocument

@@ -5,13 +5,14 @@ record contains the text of `--help`, and imports nothing slow. Two modules in t
 
 - `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, report_progress=...)`, which
   returns the results.
-- `page`: `document` (the results as JSON), `values` (the variables of the template `page.md`, see `pages`), and
-  `figures` (the functions that draw them).
+- `page`: `document` (the results as JSON), `values` (the variables of the template `page.md`, see `pages`), `figures`
+  (the functions that draw them), and optionally `measures` (the numbers to compare with a paper, see `papers`).
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,6 +33,8 @@ WORKERS = click.Option(
     type=click.IntRange(min=1),
     help="Number of worker processes. Default: one per core.",
 )
+#: folder of the measures, next to the pages
+MEASURES_FOLDER = "measures"
 SEED = click.Option(["--seed"], default=0, show_default=True, type=click.IntRange(min=0), help="Random seed.")
 
 
@@ -91,7 +94,7 @@ class Study:
 
     name: name of the folder and the subcommand. summary: line in the list of studies. doc: help text. options: options
     of the study, each a field of `StudyParams`. drawn: kind of files written next to the page ("figures"). part: the
-    option that restricts the results; if it is given, no page is written.
+    option that restricts the results; if it is given, only the measures are written.
     """
 
     name: str
@@ -121,15 +124,30 @@ class Study:
         return self.running.StudyParams(**arguments)
 
     def write(self, params: Any, results: Any, folder: Path, style: Style = LIGHT) -> Path:
-        """Write the page and its figures into a folder and return the path of the page."""
+        """Write the page, its figures and the measures into a folder and return the path of the page."""
         from iosig.studies.pages import Template, write_page
 
-        mark = (
-            f"<!-- Made by `iosig study {self.name} {self._format_options(params)} --output DIR`: run it again instead "
-            "of editing this page. -->"
-        )
+        mark = f"<!-- Made by `{self._format_command(params)}`: run it again instead of editing this page. -->"
         template = Template(self.template, self.page.figures(results))
+        if self.has_measures:
+            self.write_measures(params, results, folder)
         return write_page(folder / self.page_name, template, self.page.values(results), mark, style)
+
+    @property
+    def has_measures(self) -> bool:
+        """Whether the study measures what a paper measured."""
+        return hasattr(self.page, "measures")
+
+    def write_measures(self, params: Any, results: Any, folder: Path) -> Path:
+        """Write the measures as JSON, with the command that computed them, and return the path of the file."""
+        from iosig.warehouse.placing import atomic_write
+
+        content = {"command": self._format_command(params), "measures": self.page.measures(results)}
+        path = folder / MEASURES_FOLDER / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path.absolute()) as temporary:
+            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        return path
 
     def document(self, results: Any) -> object:
         """Return the results as plain values for JSON.
@@ -160,14 +178,16 @@ class Study:
         template.render(self.page.values(results))
         return template.tables
 
-    def _format_options(self, params: Any) -> str:
-        """Format the options that reproduce the page; paths appear as their option's name in capitals."""
+    def _format_command(self, params: Any) -> str:
+        """Format the command that reproduces the files; paths appear as their option's name in capitals."""
         values = {option: getattr(params, str(option.name)) for option in self.options if option is not WORKERS}
-        return " ".join(
-            f"{option.opts[0]} {str(option.name).upper() if isinstance(value, Path) else value}"
+        options = [
+            f"{option.opts[0]} {str(option.name).upper() if isinstance(item, Path) else item}"
             for option, value in values.items()
-            if value not in (None, ()) and option.name != self.part
-        )
+            for item in (value if isinstance(value, tuple) else (value,))
+            if item is not None
+        ]
+        return " ".join(["iosig study", self.name, *options, "--output DIR"])
 
 
 def find_studies() -> Iterator[Study]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from iosig.studies.pages import Draw, Table, format_percent
@@ -9,7 +11,7 @@ from iosig.studies.periods import figures as drawing
 from iosig.studies.periods.running import Results, draw_example
 from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, list_examples
 from iosig.studies.periods.semi_synthetic import NoiseParams, PhaseParams
-from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, evaluate_statements
+from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, evaluate_statements, measure
 from iosig.studies.periods.unseen_page import unseen_values
 
 EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "variability", "cut", "io_time")
@@ -46,6 +48,11 @@ def values(results: Results) -> dict[str, object]:
         **unseen_values(results.unseen),
     }
     return shared if results.answers.is_empty() else shared | _trace_tables(results)
+
+
+def measures(results: Results) -> Mapping[str, Mapping[str, object]]:
+    """Measure what FTIO's section III-A states, for the page that compares the papers."""
+    return measure(results)
 
 
 def figures(results: Results) -> dict[str, Draw]:

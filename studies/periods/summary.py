@@ -71,10 +71,11 @@ def error_summary(results: Results) -> pl.DataFrame:
 class Statement:
     """A number stated in section III-A, and the statistic of our results with which it is compared.
 
-    experiment, low, high: the experiment, and the range of values (inclusive) that the number covers. statistic: over
-    all results in this range; if is_highest, its maximum over settings.
+    key: its name among the measures. experiment, low, high: the experiment, and the range of values (inclusive) that
+    the number covers. statistic: over all results in this range; if is_highest, its maximum over settings.
     """
 
+    key: str
     text: str
     stated: str
     experiment: str
@@ -98,34 +99,78 @@ _R_IO_ERROR = (pl.col("r_io") - pl.col("true_io_ratio")).abs() / pl.col("true_io
 _CONFIDENCE, _SCORE = pl.col("confidence").median(), pl.col("periodicity_score").median()
 
 
+_IS_UNSURE = (pl.col("confidence") < 0.6).fill_null(value=True).mean()
+
+
 def _highest_statement(
-    text: str, stated: str, experiment: str, statistic: pl.Expr, high: float = float("inf")
+    key: str, text: str, stated: str, experiment: str, statistic: pl.Expr, high: float = float("inf")
 ) -> Statement:
-    return Statement(text, stated, experiment, statistic, 0.0, high, is_highest=True)
+    return Statement(key, text, stated, experiment, statistic, 0.0, high, is_highest=True)
 
 
 def _variability_statement(
-    text: str, stated: str, statistic: pl.Expr, low: float = 0.0, high: float = float("inf")
+    key: str, text: str, stated: str, statistic: pl.Expr, low: float = 0.0, high: float = float("inf")
 ) -> Statement:
-    return Statement(text, stated, "variability", statistic, low, high)
+    return Statement(key, text, stated, "variability", statistic, low, high)
 
 
 STATEMENTS: tuple[Statement, ...] = (
-    _highest_statement("highest error, sigma = 0", "< 1 %", "compute_time", _ERROR.max()),
-    _highest_statement("highest mean error of any delay", "≤ 11 %", "desynchronization", _ERROR.mean()),
-    _highest_statement("highest median error of any delay", "≤ 11 %", "desynchronization", _ERROR.median()),
+    _highest_statement("error_without_variation", "highest error, sigma = 0", "< 1 %", "compute_time", _ERROR.max()),
     _highest_statement(
-        "highest third quartile of any delay", "≤ 17 %", "desynchronization", _ERROR.quantile(0.75, "linear")
+        "mean_error_of_delays", "highest mean error of any delay", "≤ 11 %", "desynchronization", _ERROR.mean()
     ),
-    _highest_statement("highest median error, sigma/mu up to 0.5", "< 5.5 %", "variability", _ERROR.median(), 0.5),
-    _highest_statement("highest median error of any sigma/mu", "< 33 %", "variability", _ERROR.median()),
-    _variability_statement("traces with an error above 200 %, any sigma/mu", "0.8 %", (_ERROR > 2).sum() / pl.len()),
-    _variability_statement("median confidence, sigma/mu < 0.55", "96 %", _CONFIDENCE, 0.0, 0.54),
-    _variability_statement("median confidence, sigma/mu = 2", "63 %", _CONFIDENCE, 2.0),
-    _variability_statement("median periodicity score, sigma = 0", "98 %", _SCORE, 0.0, 0.0),
-    _variability_statement("median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)", "67 %", _SCORE, 0.5, 0.6),
-    _variability_statement("median periodicity score, sigma/mu = 2", "57 %", _SCORE, 2.0),
-    _highest_statement("highest median error of R_IO, any sigma/mu", "< 10 %", "variability", _R_IO_ERROR.median()),
+    _highest_statement(
+        "median_error_of_delays", "highest median error of any delay", "≤ 11 %", "desynchronization", _ERROR.median()
+    ),
+    _highest_statement(
+        "third_quartile_of_delays",
+        "highest third quartile of any delay",
+        "≤ 17 %",
+        "desynchronization",
+        _ERROR.quantile(0.75, "linear"),
+    ),
+    _highest_statement(
+        "median_error_up_to_half",
+        "highest median error, sigma/mu up to 0.5",
+        "< 5.5 %",
+        "variability",
+        _ERROR.median(),
+        0.5,
+    ),
+    _highest_statement(
+        "median_error", "highest median error of any sigma/mu", "< 33 %", "variability", _ERROR.median()
+    ),
+    _variability_statement(
+        "far_errors", "traces with an error above 200 %, any sigma/mu", "0.8 %", (_ERROR > 2).sum() / pl.len()
+    ),
+    _variability_statement(
+        "unsure_from_half",
+        "traces with confidence below 60 % or none, sigma/mu from 0.5 to below 1",
+        "16 %",
+        _IS_UNSURE,
+        0.5,
+        0.95,
+    ),
+    _variability_statement(
+        "unsure_from_one", "traces with confidence below 60 % or none, sigma/mu from 1", "27 %", _IS_UNSURE, 1.0
+    ),
+    _variability_statement("confidence_of_even", "median confidence, sigma/mu < 0.55", "96 %", _CONFIDENCE, 0.0, 0.54),
+    _variability_statement("confidence_of_varied", "median confidence, sigma/mu = 2", "63 %", _CONFIDENCE, 2.0),
+    _variability_statement("score_without_variation", "median periodicity score, sigma = 0", "98 %", _SCORE, 0.0, 0.0),
+    _variability_statement(
+        "score_of_half", "median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)", "67 %", _SCORE, 0.5, 0.6
+    ),
+    _variability_statement("score_of_varied", "median periodicity score, sigma/mu = 2", "57 %", _SCORE, 2.0),
+    _highest_statement(
+        "median_error_of_r_io",
+        "highest median error of R_IO, any sigma/mu",
+        "< 10 %",
+        "variability",
+        _R_IO_ERROR.median(),
+    ),
+    _highest_statement(
+        "highest_error_of_r_io", "highest error of R_IO, any sigma/mu", "< 10 %", "variability", _R_IO_ERROR.max()
+    ),
 )
 
 
@@ -133,3 +178,13 @@ def evaluate_statements(results: Results) -> list[tuple[str, str, list[float | N
     """Return each statement's text, the paper's number, and each method's number."""
     by_method = [results.answers.filter(pl.col("method") == method.name) for method in results.methods]
     return [(line.text, line.stated, [line.evaluate(rows) for rows in by_method]) for line in STATEMENTS]
+
+
+def measure(results: Results) -> dict[str, dict[str, float | None]]:
+    """Return each statement's number by method; empty if no traces were drawn."""
+    if results.answers.is_empty():
+        return {}
+    by_method = {method.name: results.answers.filter(method=method.name) for method in results.methods}
+    return {line.key: {name: line.evaluate(rows) for name, rows in by_method.items()} for line in STATEMENTS} | {
+        "traces": {"trace_count": results.params.trace_count}
+    }

@@ -12,6 +12,7 @@
 - `mechanisms`: Write-back caches, time limits and job arrays.
 - `methods`: The compared methods by name, and the swept parameters of `iosi_filtered`.
 - `page`: Template variables, tables and figures of the page.
+- `published`: IOSI's evaluation on sites with their default drift, and the numbers that it states.
 - `running`: The study itself: draws sites, runs every method, and keeps one row per signature.
 - `scores`: Scores of signatures: the metrics of IOSI (section 6.3) and ours.
 - `sites`: Samples from simulated sites with known applications, one sample set each.
@@ -24,7 +25,7 @@ import click
 from iosig.studies.study import SEED, WORKERS, Study, file_option, part_option, seed_count_option
 
 #: results that `--part` can select; measured traffic is added if given
-PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")
+PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times", "published")
 
 STUDY = Study(
     "signatures",

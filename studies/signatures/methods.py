@@ -89,18 +89,18 @@ _SWEPT = "iosi_filtered"
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A swept parameter of `iosi_filtered`: its field, its values, and the paper's value."""
+    """A swept parameter of IOSI: its field, its values, and the paper's value."""
 
     name: str
     field: str
     values: tuple[float, ...] | tuple[int, ...]
     usual: float
 
-    def methods(self) -> Iterator[tuple[float, Method]]:
-        """Yield each value with the method `iosi_filtered` that uses it."""
+    def methods(self, name: str = _SWEPT) -> Iterator[tuple[float, Method]]:
+        """Yield each value with the method that uses it."""
         for value in self.values:
-            extract = partial(_extract, name=_SWEPT, changed=((self.field, value),))
-            yield float(value), Method(_SWEPT, "", extract)
+            extract = partial(_extract, name=name, changed=((self.field, value),))
+            yield float(value), Method(name, "", extract)
 
 
 #: IOSI's Figures 17, 18(a) and 18(b)
@@ -109,3 +109,10 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("gamma", "gamma", (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.5),
     Sweep("kappa", "kappa", (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), 0.9),
 )
+
+
+def sweep_methods(name: str) -> Iterator[tuple[str, float, Method]]:
+    """Yield each swept parameter and value with the method of this name that uses it."""
+    for sweep in SWEEPS:
+        for value, method in sweep.methods(name):
+            yield sweep.name, value, method

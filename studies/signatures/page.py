@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -17,6 +17,7 @@ from iosig.studies.signatures.families import ALONE, FOREIGN_LEVELS, REAL, REAL_
 from iosig.studies.signatures.family_page import draw_calibration, family_values
 from iosig.studies.signatures.job_counter_page import build_job_counter_table
 from iosig.studies.signatures.methods import DEFAULT, LACKING, SWEEPS
+from iosig.studies.signatures.published import measure
 from iosig.studies.signatures.running import Results
 from iosig.studies.signatures.scores import CHOSEN
 from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, derive_seed
@@ -87,6 +88,11 @@ def values(results: Results) -> dict[str, object]:
         "times": results.times.with_columns(time_ms=1000 * pl.col("seconds")),
         "exponents": fit_growth(results.times),
     }
+
+
+def measures(results: Results) -> Mapping[str, Mapping[str, object]]:
+    """Measure what IOSI's evaluation states, for the page that compares the papers."""
+    return measure(results)
 
 
 def figures(results: Results) -> dict[str, Draw]:

@@ -16,6 +16,12 @@ from iosig.studies.signatures.edison import EdisonSetting, Traffic
 from iosig.studies.signatures.families import ALONE, FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
 from iosig.studies.signatures.injected import FamilySetting
 from iosig.studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, Method
+from iosig.studies.signatures.published import (
+    ScalingSetting,
+    build_default_setting,
+    list_queries,
+    list_scaling_queries,
+)
 from iosig.studies.signatures.scores import append_best, score_signatures, summarize_runs
 from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, derive_seed
 from iosig.studies.signatures.timing import SCHEMA as TIMES, measure_times
@@ -67,9 +73,9 @@ class Results:
 
     answers: one row per experiment, value, level, seed, application and method, with the columns of
     `scores.SCHEMA`; NULL without a signature. Experiments: levels; wavelet_level, gamma, kappa (of
-    `iosi_filtered`); drift; faults; edison; `FAMILY` or `COUNTED` and a family's name. value: of the parameter,
-    index of the measured piece, or source of the samples; 0 if nothing varies. times: see `timing.measure_times`;
-    they depend on the machine. bounds: see `bounds.compute_bounds`.
+    `iosi_filtered`); drift; faults; edison; `FAMILY` or `COUNTED` and a family's name; those of `published`. value: of
+    the parameter, index of the measured piece, or source of the samples; 0 if nothing varies. times: see
+    `timing.measure_times`; they depend on the machine. bounds: see `bounds.compute_bounds`.
     """
 
     params: StudyParams
@@ -87,7 +93,7 @@ class Results:
 class WorkItem:
     """A site to draw, and its evaluations as (experiment, value, method)."""
 
-    setting: SiteSetting | EdisonSetting | FamilySetting
+    setting: SiteSetting | EdisonSetting | FamilySetting | ScalingSetting
     level: str
     number: int
     seed: int
@@ -121,6 +127,11 @@ def build_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[Work
             yield WorkItem(EdisonSetting(traffic), "edison", number, seed, queries)
         for level, setting, queries in _list_site_settings(params, methods):
             yield WorkItem(setting, level, number, seed, queries)
+        if params.wants("published"):
+            for level in LEVELS:
+                setting = build_default_setting(level, params.days)
+                yield WorkItem(setting, level, number, seed, list_queries(methods, level))
+                yield WorkItem(ScalingSetting(setting), level, number, seed, list_scaling_queries(methods))
 
 
 def _list_site_settings(

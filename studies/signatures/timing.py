@@ -1,10 +1,10 @@
-"""Measure the run time of the methods by number and length of samples, as in IOSI's Figure 19."""
+"""Measure the processor time of the methods by number and length of samples, as in IOSI's Figure 19."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import polars as pl
@@ -47,9 +47,9 @@ def get_methods() -> dict[str, Extract]:
 
 
 def measure_times(seed: int, selected: Mapping[str, Extract] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
-    """Measure the median time of each method by samples and points: columns as in `SCHEMA`.
+    """Measure the median processor time of each method by samples and points: columns as in `SCHEMA`.
 
-    The methods alternate in one process, so that temporary load affects all of them.
+    The methods alternate in one process, so that temporary load, which also slows processors, affects all of them.
     """
     methods = get_methods() if selected is None else selected
     rows = [
@@ -73,9 +73,9 @@ def _measure(samples: SampleSet, methods: Mapping[str, Extract], rounds: int) ->
 def _time_calls(extract: Extract, samples: SampleSet, count: int) -> list[float]:
     durations_s = []
     for _ in range(count):
-        start_s = perf_counter()
+        start_s = process_time()
         extract(samples)
-        durations_s.append(perf_counter() - start_s)
+        durations_s.append(process_time() - start_s)
     return durations_s
 
 

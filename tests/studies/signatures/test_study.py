@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import iosig.studies.signatures.running
+from iosig.studies.command import study_command
 from iosig.studies.pages import Table
 from iosig.studies.signatures import PARTS, STUDY, bounds, timing
 from iosig.studies.signatures.edison import EdisonSetting, Traffic
@@ -75,7 +77,7 @@ def told_the_truth(drawn: LabeledSamples) -> list[Signature]:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    parts = tuple(part for part in PARTS if part not in ("families", "counted", "sweeps", "times"))
+    parts = tuple(part for part in PARTS if part not in ("families", "counted", "sweeps", "times", "published"))
     with pytest.MonkeyPatch.context() as patch:
         few = partial(bounds.compute_bounds, draws=2)
         patch.setattr(iosig.studies.signatures.running, "compute_bounds", few)
@@ -488,6 +490,24 @@ def test_tables_fit_a_terminal(whole: Results) -> None:
         assert sum(widths) + 3 * len(widths) <= 103, title
         assert len(title) <= 100
     assert len(titles) == len(set(titles)) == 8
+
+
+@pytest.fixture
+def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
+    def small(params: StudyParams, **_: object) -> Results:
+        return replace(results, params=params)
+
+    monkeypatch.setattr(iosig.studies.signatures.running, "study", small)
+
+
+@pytest.mark.usefixtures("small_study")
+def test_part_of_the_study_writes_its_measures_only(tmp_path: Path) -> None:
+    arguments = ["signatures", "--part", "published", "--part", "times", "--output", str(tmp_path)]
+    result = CliRunner().invoke(study_command, arguments)
+    assert result.exit_code == 0, result.output
+    written = json.loads((tmp_path / "measures" / "signatures.json").read_text(encoding="utf-8"))
+    assert written["command"].endswith("--part published --part times --output DIR")
+    assert not (tmp_path / "signatures-study.md").exists()
 
 
 def test_document_has_parameters_methods_and_targets(results: Results) -> None:
