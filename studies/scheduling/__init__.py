@@ -1,12 +1,12 @@
 """Simulated benefit of known periods to an I/O scheduler: `iosig study scheduling`.
 
-- `observed_periods`: Online period prediction from completed I/O phases, as FTIO does it.
 - `page`: Template variables and the figure of the page.
+- `predicted_periods`: The periods of iosig's online predictor.
 - `running`: The study itself: simulates workloads under every policy, and keeps one row per run.
 - `simulation`: Discrete-event simulation of jobs that share a file system.
 """
 
-from iosig.studies.study import SEED, Study, seed_count_option
+from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "scheduling",
@@ -15,6 +15,6 @@ STUDY = Study(
 
     The workloads are that of FTIO's Figure 17 (IPDPS'24, section IV) and a mixed one; the baseline is fair sharing.
     """,
-    (seed_count_option(10, "Draws of each workload."), SEED),
+    (seed_count_option(10, "Draws of each workload."), SEED, WORKERS),
     drawn="figure",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,7 +11,7 @@ from iosig.reports import panels, style
 from iosig.reports.panels import picture
 from iosig.studies.drawing import add_headline
 from iosig.studies.pages import Draw
-from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
+from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, measure, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +27,11 @@ _MEASURES = {
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
     return {"params": results.params, "POLICIES": POLICIES, "WORKLOADS": WORKLOADS, "summary": summary(results)}
+
+
+def measures(results: Results) -> Mapping[str, Mapping[str, object]]:
+    """Measure what FTIO's section IV states, for the page that compares the papers."""
+    return measure(results)
 
 
 def figures(results: Results) -> dict[str, Draw]:
@@ -46,8 +52,8 @@ def draw_runs(figure: Figure, runs: pl.DataFrame) -> None:
     grid = figure.subplots(len(workloads), len(_MEASURES), squeeze=False)
     for row, workload in zip(grid, workloads, strict=True):
         of_workload = runs.filter(workload=workload)
-        for axes, measure in zip(row, _MEASURES, strict=True):
-            values = [of_workload.filter(policy=policy)[measure].to_numpy() for policy in policies]
+        for axes, name in zip(row, _MEASURES, strict=True):
+            values = [of_workload.filter(policy=policy)[name].to_numpy() for policy in policies]
             axes.boxplot(values, widths=0.6, medianprops={"color": style.VERMILION})
             axes.set_xticks(range(1, len(policies) + 1), policies, rotation=25, ha="right", fontsize=8)
         row[0].set_ylabel(workload)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import product
 
 import numpy as np
 import polars as pl
 
-from iosig.studies.scheduling.observed_periods import ObservedPeriods
+from iosig.studies.scheduling.predicted_periods import PredictedPeriods
 from iosig.studies.scheduling.simulation import (
     BANDWIDTH_BYTES_PER_S,
     Clairvoyant,
@@ -28,6 +27,7 @@ from iosig.studies.scheduling.simulation import (
 )
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
+from iosig.transforms.predictions.predictor import OnlineParams
 
 #: jobs of a mixed workload
 MIXED_JOBS = 40
@@ -47,12 +47,16 @@ POLICIES: dict[str, tuple[str, Maker]] = {
         lambda workload, generator: Set10(Clairvoyant(compute_ideal_periods(workload, BANDWIDTH_BYTES_PER_S))),
     ),
     "predicted": (
-        "Set-10, periods predicted online by the transform of the observed rate",
-        lambda workload, generator: Set10(ObservedPeriods()),
+        "Set-10, periods of iosig's predictor with its defaults",
+        lambda workload, generator: Set10(PredictedPeriods()),
+    ),
+    "dft": (
+        "Set-10, periods of iosig's predictor with FTIO's method",
+        lambda workload, generator: Set10(PredictedPeriods(OnlineParams(method="dft"))),
     ),
     "error": (
-        "the same, each period 50 % too long or too short",
-        lambda workload, generator: Set10(WithError(ObservedPeriods(), generator)),
+        "as `dft`, each period 50 % too long or too short",
+        lambda workload, generator: Set10(WithError(PredictedPeriods(OnlineParams(method="dft")), generator)),
     ),
     "mean gap": (
         "Set-10, the mean time between the starts of phases so far",
@@ -80,11 +84,12 @@ class Results:
 
 def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
     """Simulate every workload under every policy; the same seed gives the same results."""
-    runs = [partial(_run, *combination) for combination in product(WORKLOADS, params.seeds, POLICIES)]
-    return Results(params, pl.DataFrame(map_work_items(lambda run: run(), runs, 1, report_progress)))
+    runs = list(product(WORKLOADS, params.seeds, POLICIES))
+    return Results(params, pl.DataFrame(map_work_items(_run, runs, params.worker_count, report_progress)))
 
 
-def _run(workload: str, seed: int, policy: str) -> dict[str, object]:
+def _run(item: tuple[str, int, str]) -> dict[str, object]:
+    workload, seed, policy = item
     generator = np.random.default_rng([seed, _WORKLOAD])
     jobs = (
         draw_figure_17(generator)
@@ -97,27 +102,46 @@ def _run(workload: str, seed: int, policy: str) -> dict[str, object]:
     return {"workload": workload, "policy": policy, "seed": seed, **asdict(summarize_outcome(outcome))}
 
 
+#: the measures of a run
+MEASURES = ("stretch", "io_slowdown", "utilization")
+
+
 def summary(results: Results) -> pl.DataFrame:
     """Compute medians by workload and policy, and relative to the original and the clairvoyant policy.
 
-    Columns: workload, policy, stretch, io_slowdown, utilization (medians over seeds); stretch_over_clairvoyant and
-    io_slowdown_over_original: medians of the ratios within each seed.
+    Columns: workload, policy, and of each measure its median over seeds, and the median of its ratios within each seed
+    to that of two policies: `<measure>_over_original`, `<measure>_over_clairvoyant`.
     """
-    runs = results.runs
-    keys = ["workload", "seed"]
-    base = runs.filter(pl.col("policy") == "original").select(*keys, original="io_slowdown")
-    best = runs.filter(pl.col("policy") == "clairvoyant").select(*keys, clairvoyant="stretch")
-    return (
-        runs.join(base, on=keys)
-        .join(best, on=keys)
-        .group_by("workload", "policy", maintain_order=True)
-        .agg(
-            pl.col("stretch", "io_slowdown", "utilization").median(),
-            stretch_over_clairvoyant=(pl.col("stretch") / pl.col("clairvoyant")).median(),
-            io_slowdown_over_original=(pl.col("io_slowdown") / pl.col("original")).median(),
-        )
-        .sort(
-            pl.col("workload").replace_strict(list(WORKLOADS), range(len(WORKLOADS))),
-            pl.col("policy").replace_strict(list(POLICIES), range(len(POLICIES))),
-        )
+    ratios = [_divide_by(results.runs, policy) for policy in ("original", "clairvoyant")]
+    medians = results.runs.group_by("workload", "policy", maintain_order=True).agg(pl.col(MEASURES).median())
+    for frame in ratios:
+        medians = medians.join(frame, on=["workload", "policy"])
+    return medians.sort(
+        pl.col("workload").replace_strict(list(WORKLOADS), range(len(WORKLOADS))),
+        pl.col("policy").replace_strict(list(POLICIES), range(len(POLICIES))),
     )
+
+
+def _divide_by(runs: pl.DataFrame, policy: str) -> pl.DataFrame:
+    """Return the median ratio of each measure to that of a policy, by workload and policy."""
+    reference = runs.filter(policy=policy).select("workload", "seed", *MEASURES)
+    joined = runs.join(reference, on=["workload", "seed"], suffix="_reference")
+    return joined.group_by("workload", "policy", maintain_order=True).agg(
+        (pl.col(name) / pl.col(f"{name}_reference")).median().alias(f"{name}_over_{policy}") for name in MEASURES
+    )
+
+
+def measure(results: Results) -> dict[str, dict[str, float]]:
+    """Measure what FTIO's section IV states, on its workload: named ratios by pair of policies, minus one."""
+    runs = results.runs.filter(workload="figure 17")
+    policies = ("predicted", "dft", "error")
+    return {
+        f"{policy}_over_{reference}": _divide_by(runs, reference)
+        .filter(policy=policy)
+        .select(pl.selectors.numeric() - 1.0)
+        .rename(lambda name: name.partition("_over_")[0])
+        .row(0, named=True)
+        for policy in policies
+        for reference in ("original", "clairvoyant", "dft")
+        if policy != reference
+    }

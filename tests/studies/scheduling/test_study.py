@@ -20,7 +20,7 @@ def results() -> Results:
     """Two draws of each workload, with few jobs in the mixed workload."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "MIXED_JOBS", 6)
-        return study(StudyParams(2, 3))
+        return study(StudyParams(2, 3, 1))
 
 
 @pytest.mark.slow
@@ -47,6 +47,6 @@ def test_page_lists_every_policy_and_its_figure(results: Results, tmp_path: Path
 
 def test_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MIXED_JOBS", 3)
-    told = CliRunner().invoke(study_command, ["scheduling", "--seeds", "1", "--json"])
+    told = CliRunner().invoke(study_command, ["scheduling", "--seeds", "1", "--workers", "1", "--json"])
     assert told.exit_code == 0, told.output
     assert len(json.loads(told.stdout)["results"]) == len(POLICIES) * len(WORKLOADS)
