@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from iosig.answers.population.figure import build_view
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
+from iosig.reports.periods.picture import draw as draw_period
+from iosig.reports.periods.view import PeriodView, build_view as build_period_view
+from iosig.reports.population import draw as draw_population
 from iosig.settings.model import Settings
 from iosig.studies.drawing import add_legend_below, draw_panels
 from iosig.studies.pages import Draw
+from iosig.studies.population import year as years
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
+from iosig.transforms.periods import autoperiod, autoperiod_analysis
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,17 +39,41 @@ _COLORS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 def document(results: Results) -> dict[str, object]:
     """Return the results as the JSON document of `iosig study --json`."""
-    return {
-        "classes": summarize_classes(results, "level", "direction", "family"),
-        "periods": summarize_periods(results, "level", "direction", "family"),
-    }
+    by = ("level", "direction", "family")
+    sites = {} if results.runs.is_empty() else {
+        "classes": summarize_classes(results, *by), "periods": summarize_periods(results, *by)
+    }  # fmt: skip
+    return sites if results.year is None else sites | {"year": years.measure(results.year)}
+
+
+def measures(results: Results) -> Mapping[str, Mapping[str, object]]:
+    """Measure what the paper's section 6 states, for the page that compares the papers."""
+    return {} if results.year is None else years.measure(results.year)
 
 
 def values(results: Results) -> dict[str, object]:
     """Compute the variables of the template `page.md`."""
+    shared = {"params": results.params, "has_sites": not results.runs.is_empty(), "year": results.year}
+    sites = _summarize_sites(results) if shared["has_sites"] else {}
+    return shared | sites | (_summarize_year(results.year) if results.year else {})
+
+
+def _summarize_year(year: years.Year) -> dict[str, object]:
+    """Compute the variables of the simulated year."""
+    return {
+        "cells": years.list_cells(year),
+        "classes_of_year": years.list_shares(year),
+        "periodic": years.list_periodic(year),
+        "measured": years.measure(year),
+        "LABELS": years.LABELS,
+    }
+
+
+def _summarize_sites(results: Results) -> dict[str, object]:
+    """Compute the variables of the simulated sites."""
     families = summarize_classes(results, "level", "family")
     return {
-        **{"params": results.params, "WAYS": WAYS, "DAYS": DAYS, "SAME_RATIO": SAME_RATIO},
+        **{"WAYS": WAYS, "DAYS": DAYS, "SAME_RATIO": SAME_RATIO},
         "levels": summarize_classes(results, "level"),
         "classes": summarize_classes(results, "level", "direction"),
         "families": families.pivot("way", index=["level", "family"], values="signed_right"),
@@ -53,7 +85,23 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Map each figure name in `page.md` to its drawing function."""
-    return {"shares": draw_shares(compute_class_shares(results)).write}
+    drawings: dict[str, Draw] = {}
+    if not results.runs.is_empty():
+        drawings["shares"] = draw_shares(compute_class_shares(results)).write
+    if results.year is not None:
+        view = build_view(results.year.population, "simulated year with planted classes and periods")
+        drawings["year"] = draw_population(view).write
+        drawings["autoperiod"] = draw_period(_trace_example(results.year.example)).write
+    return drawings
+
+
+def _trace_example(signals: EvenSignals) -> PeriodView:
+    """Search one job with the paper's method, for a picture like its Figure 1."""
+    steps = autoperiod.trace_search(autoperiod_analysis.analyze_even(signals))
+    detections = autoperiod.detect_even(signals)
+    return build_period_view(
+        signals, detections, title="a job of the simulated year", direction="write", method="autoperiod", steps=steps
+    )
 
 
 def summarize_classes(results: Results, *names: str) -> pl.DataFrame:

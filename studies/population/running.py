@@ -1,4 +1,4 @@
-"""Simulate sites, infer the classes and periods of all runs by every method (`way`), and compare with the truth."""
+"""Simulate sites, infer the classes and periods of all runs by every method (`way`), and simulate a year of jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import polars as pl
 
 from iosig.studies import sites
 from iosig.studies.attribution.ways import select_known_jobs
+from iosig.studies.population import PARTS
 from iosig.studies.population.ways import WAYS, compute_truth
+from iosig.studies.population.year import Year, simulate_year
 from iosig.studies.sites import (
     FAMILIES,
     LEVELS,
@@ -23,8 +25,20 @@ from iosig.studies.sites import (
 from iosig.studies.study import SeedParams
 from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 
-#: number of sites per family and level, and their random seeds
-StudyParams = SeedParams
+
+@dataclass(frozen=True, slots=True)
+class StudyParams(SeedParams):
+    """Number of sites per family and level, number of jobs of the simulated year, and the results to compute.
+
+    parts: results to compute, all if empty.
+    """
+
+    job_count: int = 6000
+    parts: tuple[str, ...] = ()
+
+    def wants(self, part: str) -> bool:
+        """Whether a result is to be computed."""
+        return part in (self.parts or PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +47,20 @@ class Results:
 
     runs: one row per direction and way, for each run with a class. Columns: family, level, seed, direction, way; label,
     period_s; true_label, true_period_s; has_signature, expected_correlation: of the run's application; moved_bytes:
-    true bytes.
+    true bytes. year: a year of jobs with planted classes and periods, if it was simulated.
     """
 
     params: StudyParams
     runs: pl.DataFrame
+    year: Year | None = None
 
 
 def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
-    """Simulate and evaluate all sites."""
-    items = list(product(FAMILIES, LEVELS, params.seeds))
-    return Results(params, pl.concat(map_work_items(evaluate_site, items, params.worker_count, report_progress)))
+    """Simulate and evaluate all sites, and the year."""
+    items = list(product(FAMILIES, LEVELS, params.seeds)) if params.wants("sites") else []
+    runs = map_work_items(evaluate_site, items, params.worker_count, report_progress)
+    year = simulate_year(params.job_count, params.seed) if params.wants("year") else None
+    return Results(params, pl.concat(runs) if runs else pl.DataFrame(), year)
 
 
 def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
