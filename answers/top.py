@@ -10,6 +10,8 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Document, Instant, Part, instant_text
+from iosig.reports.answer_tables import MAX_ROWS, bytes_range_cell, render_table
+from iosig.reports.texts import format_count, volume_text
 from iosig.warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:
@@ -69,6 +71,24 @@ class Ranking:
     def estimated_bytes(self) -> float:
         """Estimated bytes of all runs in the range."""
         return float(self.members["estimated_bytes"].sum())
+
+    def _repr_html_(self) -> str:
+        """Return the members as a table, which notebooks show."""
+        return render_table(
+            f"{format_count(self.run_count, 'run')}, {self.estimated_run_count:,} with an estimate: "
+            f"{volume_text(self.estimated_bytes)}; polls measured {volume_text(self.measured_bytes)}",
+            (self.query.by, "runs", "estimated bytes (range)", "share"),
+            [
+                (
+                    row["name"],
+                    row["run_count"],
+                    bytes_range_cell(row["estimated_bytes"], row["estimated_low_bytes"], row["estimated_high_bytes"]),
+                    None if row["share"] is None else f"{row['share']:.0%}",
+                )
+                for row in self.members.head(MAX_ROWS).iter_rows(named=True)
+            ],
+            self.members.height,
+        )
 
 
 def rank_runs(connection: duckdb.DuckDBPyConnection, query: Query) -> Ranking:

@@ -24,8 +24,7 @@ from iosig.cli.outliers import outlier_options, override_outliers
 from iosig.cli.windows import WindowText, read_window
 
 if TYPE_CHECKING:
-    from iosig.answers.single.periods import DrawnSignal, PeriodResult
-    from iosig.reports.periods.view import PeriodView
+    from iosig.answers.single.periods import PeriodResult
     from iosig.reports.style import Style
     from iosig.warehouse.contracts.metrics import Metric
 
@@ -224,30 +223,7 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
 
 def _draw(result: PeriodResult, target: Path, style: Style) -> None:
     from iosig.cli.printing import say
-    from iosig.reports.periods.picture import draw, draw_all
-    from iosig.warehouse.errors import UsageError
 
-    if not result.drawn:
-        raise UsageError("Nothing to draw: the input moved no bytes, or has no times of transfers.")
-    views = [_build_view(result, signal) for signal in result.drawn]
-    picture = draw_all(views) if len(views) > 1 else draw(views[0])
-    picture.write(target, style)
+    result.draw().write(target, style)
     first = result.drawn[0]
     say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
-
-
-def _build_view(result: PeriodResult, signal: DrawnSignal) -> PeriodView:
-    from iosig.reports.periods.view import build_view
-
-    return build_view(
-        signal.signals,
-        signal.detections,
-        title=signal.title,
-        direction=signal.direction,
-        method=result.method_text(signal.method),
-        has_utc_clock=signal.has_utc_clock,
-        steps=signal.steps,
-        has_z_score=result.outliers_of(signal.method) in (None, "z_score"),
-        segments=signal.segments,
-        metric=signal.metric,
-    )

@@ -61,9 +61,8 @@ def status_command(
     the exit code is 0. It shows each file system's rates, the jobs that move the bytes, and the next bursts, as far as
     polls and jobs have landed.
     """
-    from iosig.answers.status.condition import read_condition
     from iosig.answers.status.exposition import exposition
-    from iosig.answers.status.problems import find_notes, find_problems
+    from iosig.answers.status.problems import read_status
     from iosig.cli.printing import show_json
     from iosig.flows.notifications import require_own_sendmail, tell
     from iosig.flows.prefect_server import PrefectServer
@@ -81,10 +80,10 @@ def status_command(
             raise UsageError("--watch cannot be combined with --format or --notify.")
         _watch(store, settings, interval_s or _INTERVAL_S, as_json=as_json)
         return 0
-    condition = read_condition(store, settings)
+    status = read_status(store, settings)
+    condition, problems, notes = status.condition, status.problems, status.notes
     server = PrefectServer.for_warehouse(store, settings)
     server_state = server.describe_state()
-    problems = find_problems(condition, settings.alerts)
     if is_notified:
         require_own_sendmail(settings)
         for fault in tell(store, settings.alerts, problems, condition.at):
@@ -94,9 +93,9 @@ def status_command(
     elif as_json:
         from iosig.answers.status.document import build_document
 
-        show_json(build_document(condition, problems, find_notes(condition), server.ui_url, server_state))
+        show_json(build_document(condition, problems, notes, server.ui_url, server_state))
     else:
-        _show(condition, problems, find_notes(condition), f"{server.ui_url} ({server_state})" if server_state else None)
+        _show(condition, problems, notes, f"{server.ui_url} ({server_state})" if server_state else None)
     return NOT_WELL if problems else 0
 
 

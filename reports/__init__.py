@@ -1,6 +1,7 @@
 """Draw figures and pages from published tables or from a single input.
 
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): Recommended file systems and start times.
+- `answer_tables` (`render_table`): Results of queries as HTML tables for notebooks.
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): Attribution of a file system's traffic.
 - `findings` (`fill_template`, `HeatView`, `draw`): Findings of a traced run as sentences, and its heat map.
 - `forecast` (`ForecastView`, `DrawnCollision`, `draw`): Load forecast of a file system.

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from iosig.answers.attribution.candidates import CONTEXT, TrafficContext, estimate_run_bytes
 from iosig.answers.documents import Document, Instant, Part, instant_text
+from iosig.reports.answer_tables import MAX_ROWS, bytes_cell, render_table
+from iosig.reports.texts import volume_text
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases.reading import open_release
 from iosig.warehouse.releases.releases import Release
@@ -112,6 +114,28 @@ class Answer:
     def unattributed_bytes(self) -> float:
         """Measured bytes that are not attributed to any job."""
         return self.measured_bytes - self.attributed_bytes
+
+    def _repr_html_(self) -> str:
+        """Return the candidates as a table, which notebooks show."""
+        candidates = self.candidates
+        since, until = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" for at in (self.query.since, self.until))
+        return render_table(
+            f"{self.query.filesystem}, {since} to {until} UTC: {volume_text(self.measured_bytes)} moved, "
+            f"{volume_text(self.attributed_bytes)} attributed to jobs, "
+            f"{volume_text(self.unattributed_bytes)} unattributed",
+            ("job", "user", "application", "attributed", "likely part of the unattributed"),
+            [
+                (
+                    row["job_id"],
+                    row["user"],
+                    row["application"],
+                    bytes_cell(row["attributed_bytes"]),
+                    bytes_cell(row["likely_bytes"]),
+                )
+                for row in candidates.head(MAX_ROWS).iter_rows(named=True)
+            ],
+            candidates.height,
+        )
 
     @property
     def _cap_minutes(self) -> pl.DataFrame:

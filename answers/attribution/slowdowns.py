@@ -10,6 +10,8 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.attribution.query import Query, Question, find_poll_range, no_polls_error, question_fields
+from iosig.reports.answer_tables import MAX_ROWS, bytes_cell, render_table
+from iosig.reports.texts import duration_range_text, duration_text, format_count
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +32,26 @@ class SlowdownAnswer:
     runs: pl.DataFrame
     run_count: int
     is_landed: bool = False
+
+    def _repr_html_(self) -> str:
+        """Return the slowed runs as a table, which notebooks show."""
+        return render_table(
+            f"{self.query.filesystem}: {self.runs.height:,} of {format_count(self.run_count, 'run')} slowed down",
+            ("job", "application", "delay", "range", "slowed bursts", "interfering bytes", "main interferer"),
+            [
+                (
+                    row["job_id"],
+                    row["application"],
+                    duration_text(row["delay_s"]),
+                    duration_range_text(row["delay_low_s"], row["delay_high_s"]),
+                    f"{row['slowed_burst_count']} of {row['burst_count']}",
+                    bytes_cell(row["interfering_bytes"]),
+                    row["top_interferer_job_id"],
+                )
+                for row in self.runs.head(MAX_ROWS).iter_rows(named=True)
+            ],
+            self.runs.height,
+        )
 
 
 #: the tables that `find_slowdowns` queries

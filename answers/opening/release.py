@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from iosig.answers.attribution.query import Answer
     from iosig.answers.attribution.slowdowns import SlowdownAnswer
+    from iosig.answers.status.problems import Status
+    from iosig.answers.top import By, Ranking
     from iosig.reports.panels import Picture
 
 
@@ -39,6 +41,13 @@ class Warehouse:
     def release(self, release_id: str | None = None) -> OpenedRelease:
         """Select a release by its id, a prefix of it, or a day (2018-02-09); None selects the current release."""
         return OpenedRelease(self.store, releases.find(self.store, release_id))
+
+    def status(self) -> Status:
+        """Read the condition of the warehouse with its problems and notes, as `iosig status` does."""
+        from iosig.answers.status.problems import read_status
+        from iosig.settings.model import load
+
+        return read_status(self.store, load(None, self.store.root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,21 @@ class OpenedRelease:
         parsed_query = query.Query.parse(filesystem, None, since, until, direction)
         with reading.open_release(self.store, self.release, slowdowns.TABLES) as connection:
             return slowdowns.find_slowdowns(connection, parsed_query)
+
+    def top(
+        self,
+        by: By = "application",
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        filesystem: str | None = None,
+        direction: str | None = None,
+    ) -> Ranking:
+        """Rank users, accounts, applications or codes by the bytes of their runs, as `iosig top` does."""
+        from iosig.answers import top
+
+        with reading.open_release(self.store, self.release, top.TABLES) as connection:
+            return top.rank_runs(connection, top.Query(by, since, until, filesystem, direction))
 
     def draw_who(
         self, filesystem: str, *, since: datetime, until: datetime | None = None, direction: str | None = None

@@ -32,6 +32,8 @@ from iosig.estimates.periods import (
     trace_autoperiod,
 )
 from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
+from iosig.reports.answer_tables import MAX_ROWS, render_table
+from iosig.reports.texts import duration_text, ratio_text
 from iosig.settings.model import Settings
 from iosig.settings.periods import PeriodSettings
 from iosig.streams.landing import ReadOptions
@@ -49,6 +51,8 @@ from iosig.warehouse.contracts.traces import TRACE_REQUESTS
 from iosig.warehouse.errors import InputRefused, UsageError
 
 if TYPE_CHECKING:
+    from iosig.reports.panels import Picture
+    from iosig.reports.periods.view import PeriodView
     from iosig.transforms.periods.autoperiod import SearchSteps
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
 
@@ -150,6 +154,51 @@ class PeriodResult:
             return method
         return f"{method} ({test})" if merge == "none" else f"{method} ({test}, {merge})"
 
+    def draw(self) -> Picture:
+        """Draw the signal with the largest volume and the result of each method; raises UsageError if nothing moved."""
+        from iosig.reports.periods.picture import draw, draw_all
+
+        if not self.drawn:
+            raise UsageError("Nothing to draw: the input moved no bytes, or has no times of transfers.")
+        views = [self._build_view(signal) for signal in self.drawn]
+        return draw_all(views) if len(views) > 1 else draw(views[0])
+
+    def _build_view(self, signal: DrawnSignal) -> PeriodView:
+        from iosig.reports.periods.view import build_view
+
+        return build_view(
+            signal.signals,
+            signal.detections,
+            title=signal.title,
+            direction=signal.direction,
+            method=self.method_text(signal.method),
+            has_utc_clock=signal.has_utc_clock,
+            steps=signal.steps,
+            has_z_score=self.outliers_of(signal.method) in (None, "z_score"),
+            segments=signal.segments,
+            metric=signal.metric,
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the result of each method as a table, which notebooks show."""
+        return render_table(
+            f"Periods of {self.name}",
+            ("subject", "direction", "method", "outcome", "period", "false-alarm probability", "confidence"),
+            [
+                (
+                    row["subject_id"],
+                    row["direction"],
+                    self.method_text(row["method"]),
+                    row["outcome"],
+                    None if row["period_s"] is None else duration_text(row["period_s"]),
+                    _format_ratio(row["false_alarm_probability"]),
+                    _format_ratio(row["confidence"]),
+                )
+                for row in self.rows.head(MAX_ROWS).iter_rows(named=True)
+            ],
+            self.rows.height,
+        )
+
     def build_document(self) -> PeriodsDocument:
         """Build the JSON document: rows with their segments."""
         rows = []
@@ -157,6 +206,10 @@ class PeriodResult:
             segments = self.segments_of(row).drop(_SUBJECT_OF_SEGMENT).to_dicts()
             rows.append({**row, "outliers": self.outliers_of(row["method"]), "segments": segments})
         return PeriodsDocument(name=self.name, periods=rows)
+
+
+def _format_ratio(value: float | None) -> str | None:
+    return None if value is None else ratio_text(value)
 
 
 #: columns that a segment shares with its row

@@ -2,6 +2,6 @@
 
 - `condition` (`Condition`, `read_condition`): The condition of a warehouse and its disk.
 - `document` (`StatusDocument`, `build_document`): The JSON document.
-- `problems` (`Problem`, `find_problems`, `find_notes`): Problems and notes derived from a condition.
+- `problems` (`Status`, `read_status`, `Problem`, `find_problems`, `find_notes`): Problems and notes of a condition.
 - `exposition` (`exposition`): A condition in the text format of Prometheus.
 """

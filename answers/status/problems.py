@@ -9,10 +9,18 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from iosig.answers.status.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
+from iosig.answers.status.condition import (
+    REFUSED_FOR,
+    Condition,
+    FilesystemCondition,
+    SourceCondition,
+    read_condition,
+)
+from iosig.reports.answer_tables import render_table
 from iosig.reports.texts import format_count
-from iosig.settings.model import AlertSettings
+from iosig.settings.model import AlertSettings, Settings
 from iosig.warehouse.contracts.releases import WITH_WARNINGS
+from iosig.warehouse.store.store import Store
 
 #: minimum number of landing times for a typical interval
 #: landings within this time count as one
@@ -32,6 +40,30 @@ class Problem:
 
     name: str
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The condition of a warehouse, with its problems, most severe first, and notes that need no action."""
+
+    condition: Condition
+    problems: list[Problem]
+    notes: list[Problem]
+
+    def _repr_html_(self) -> str:
+        """Return problems and notes as a table, which notebooks show."""
+        rows = [("problem", item.name, item.sentence) for item in self.problems]
+        rows += [("note", item.name, item.sentence) for item in self.notes]
+        caption = f"{self.condition.warehouse}: release {self.condition.release_id or 'none'}, " + (
+            format_count(len(self.problems), "problem") if self.problems else "no problems"
+        )
+        return render_table(caption, ("kind", "name", "what to do"), rows, len(rows))
+
+
+def read_status(store: Store, settings: Settings, at: datetime | None = None) -> Status:
+    """Read the condition of a warehouse, and derive problems and notes; at: reference time, default now."""
+    condition = read_condition(store, settings, at)
+    return Status(condition, find_problems(condition, settings.alerts), find_notes(condition))
 
 
 def find_problems(condition: Condition, settings: AlertSettings) -> list[Problem]:

@@ -5,21 +5,41 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import iosig
-from iosig.answers.attribution.query import Query, who
+from iosig.answers.attribution.query import Query as WhoQuery, who
 from iosig.answers.opening.release import OpenedRelease
+from iosig.answers.single.periods import Query, find_periods
+from iosig.answers.status.condition import read_condition
+from iosig.answers.status.problems import find_problems
+from iosig.settings.model import Settings, load
+from iosig.streams.landing import ReadOptions
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
-from tests.flows.attributed_releases import attributed, opened
+from tests.flows.attributed_releases import TABLES, opened
 from tests.flows.signature_releases import Made, publish
 from tests.sql.given import at
+from tests.warehouse.releasing import Content, publish as publish_tables
 
 ROOT = Path(__file__).resolve().parents[3]
+JOB_IO: dict[str, Content] = {
+    "job_io": {
+        9: """
+            job_id started_at filesystem direction estimate_source estimated_bytes estimated_low_bytes \
+                estimated_high_bytes
+            1      09:00:00   lake       write     attributed      200             150                 250
+            2      09:00:00   lake       write     counted         60              60                  60
+            2      09:00:00   lake       read      counted         40              40                  40
+            3      10:01:00   lake       write     attributed      100             80                  120
+            """
+    }
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +49,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def published(store: Store) -> Release:
-    return attributed(store)
+    return publish_tables(store, "attributed", TABLES | JOB_IO)
 
 
 @pytest.fixture
@@ -61,10 +81,50 @@ def test_who_and_slowdowns_are_those_of_the_command(release: OpenedRelease) -> N
     since, until = at("10:00:00"), at("10:02:00")
     answer = release.who("lake", since=since, until=until)
     with opened() as connection:
-        expected = who(connection, Query("lake", since, until))
+        expected = who(connection, WhoQuery("lake", since, until))
     assert answer.jobs.equals(expected.jobs)
     assert answer.measured_bytes == expected.measured_bytes
-    assert release.slowdowns("lake", since=since, until=until).query == Query("lake", since, until)
+    assert release.slowdowns("lake", since=since, until=until).query == WhoQuery("lake", since, until)
+
+
+def test_top_and_status_are_those_of_the_commands(store: Store, release: OpenedRelease) -> None:
+    members = release.top("user", filesystem="lake").members
+    assert members.select("name", "estimated_bytes", "share").rows() == [("ann", 300.0, 0.75), ("bob", 100.0, 0.25)]
+    assert release.top("code", direction="read").members["name"].to_list() == ["s3d"]
+    status = iosig.open(store.root).status()
+    condition = read_condition(store, load(None, store.root), status.condition.at)
+    assert status.condition.release_id == release.release.release_id == condition.release_id
+    assert status.problems == find_problems(condition, load(None, store.root).alerts)
+
+
+def test_notebooks_show_answers_as_tables(store: Store, release: OpenedRelease) -> None:
+    since, until = at("10:00:00"), at("10:02:00")
+    answer = release.who("lake", since=since, until=until)
+    shown = answer._repr_html_()
+    assert "lake, " in shown
+    assert shown.count("<tr>") == 1 + answer.candidates.height > 1
+    assert all(job_id in shown for job_id in answer.candidates["job_id"])
+    slowdowns = release.slowdowns("lake", since=since, until=until)
+    assert slowdowns._repr_html_().count("<tr>") == (1 + slowdowns.runs.height if slowdowns.runs.height else 0)
+    ranking = release.top("user")
+    assert ranking._repr_html_().count("<tr>") == 1 + ranking.members.height
+    status = iosig.open(store.root).status()
+    assert all(escape(item.sentence)[:60] in status._repr_html_() for item in (*status.problems, *status.notes))
+
+
+def test_periods_of_a_file_are_those_of_the_command(tmp_path: Path) -> None:
+    seconds = pl.int_range(0, 600, eager=True)
+    path = tmp_path / "node write.csv"
+    pl.DataFrame({"time_s": seconds + 1, "write_bytes_per_s": (seconds % 60 < 5) * 1e9}).write_csv(path)
+    result = iosig.find_periods(path)
+    assert result.rows["period_s"].to_list() == pytest.approx([60.0], rel=0.02)
+    assert re.search(r"<td>periodic</td><td>60(\.\d+)? s</td>", result._repr_html_())
+    expected = find_periods(path, Settings(), ReadOptions(), Query())
+    assert result.rows.equals(expected.rows)
+    assert "<svg" in result.draw()._repr_html_()
+    pl.DataFrame({"time_s": seconds + 1, "write_bytes_per_s": seconds * 0.0}).write_csv(path)
+    with pytest.raises(UsageError, match="Nothing to draw"):
+        iosig.find_periods(path).draw()
 
 
 def test_notebooks_show_releases_and_pictures(release: OpenedRelease, tmp_path: Path) -> None:
