@@ -1,7 +1,8 @@
 """Build the documentation site: `uv run --group docs python -m bench.site [--output DIR]`.
 
 The tracked pages keep their paths, so that the links between them hold on the site as they do in a checkout. A page of
-the Python reference is added for each package with public functions. Zensical builds the site, and refuses dead links.
+the Python reference is added for each package with public functions, and one for each tutorial, which runs. Zensical
+builds the site, and refuses dead links.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,23 +19,38 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from bench import tutorials
+from iosig.reports.inline_svg import style_sheet
+from iosig.reports.style import DARK, LIGHT
+
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "docs" / "zensical.toml"
 #: files on the site: pages, figures, and what pages link to
 _TRACKED = ("*.md", "docs", "sql", "LICENSE", ":!studies", ":!tests")
 #: packages of the Python reference
 _REFERENCE = ("transforms", "answers")
+#: links to notebooks, which lead to their pages on the site
+_NOTEBOOK_LINK = re.compile(r"(\]\([\w/.-]*tutorials/\w+)\.py\)")
 
 
 def stage_pages(folder: Path) -> None:
-    """Copy the tracked pages and write the pages of the Python reference."""
+    """Copy the tracked pages, and write the pages of the Python reference and of the tutorials."""
     listing = subprocess.run(["git", "ls-files", "-z", "--", *_TRACKED], cwd=ROOT, capture_output=True, check=True)
     for name in filter(None, listing.stdout.decode().split("\0")):
         target = folder / "source" / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, target)
+        if target.suffix == ".md":
+            text = (ROOT / name).read_text(encoding="utf-8")
+            target.write_text(_NOTEBOOK_LINK.sub(r"\1.md)", text), encoding="utf-8")
+        else:
+            shutil.copyfile(ROOT / name, target)
     shutil.copyfile(CONFIG, folder / CONFIG.name)
-    for path, text in write_reference():
+    with (folder / "source" / "docs" / "site.css").open("a", encoding="utf-8") as css:
+        css.writelines(
+            f'\n[data-md-color-scheme="{scheme}"] {{ {style_sheet(style)} }}'
+            for scheme, style in (("default", LIGHT), ("slate", DARK))
+        )
+    for path, text in (*write_reference(), *write_tutorials()):
         target = folder / "source" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -55,6 +72,12 @@ def write_reference() -> Iterator[tuple[str, str]]:
             yield f"api/{name}.md", f"# {name}\n\n::: {name}\n"
         index.append("\n".join(lines))
     yield "api/index.md", "\n\n".join(index) + "\n"
+
+
+def write_tutorials() -> Iterator[tuple[str, str]]:
+    """Run the notebooks, and yield path and text of the page of each."""
+    for notebook in sorted(tutorials.FOLDER.glob("*.py")):
+        yield f"docs/tutorials/{notebook.stem}.md", tutorials.render_page(notebook)
 
 
 def _summarize(module: Path) -> str:

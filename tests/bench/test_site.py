@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench import site
+from bench import site, tutorials
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+PAGES = (
+    "index.html", "docs/dictionary.html", "docs/periods-study.html", "docs/tutorials/edison_day.html",
+    "api/iosig.transforms.periods.html",
+)  # fmt: skip
 PAGE = '<h1 id="top">A</h1><a href="b.html#part"></a><a href="#top"></a><a href="https://example.org"></a>'
 
 
@@ -31,7 +35,8 @@ def test_navigation_lists_every_page_once() -> None:
     targets = sorted(list_targets(tomllib.loads(site.CONFIG.read_text(encoding="utf-8"))["project"]["nav"]))
     pages = [str(path.relative_to(site.ROOT)) for path in (site.ROOT / "docs").glob("*.md")]
     top = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md", "SECURITY.md", "bench/README.md"}
-    assert targets == sorted({*pages, *top, "docs/decisions/README.md", "api/index.md"})
+    notebooks = {f"docs/tutorials/{path.stem}.md" for path in tutorials.FOLDER.glob("*.py")}
+    assert targets == sorted({*pages, *top, *notebooks, "docs/decisions/README.md", "api/index.md"})
 
 
 def test_reference_lists_packages_with_their_summary() -> None:
@@ -74,6 +79,23 @@ def test_built_site_has_no_dead_links(built: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.extra
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        ("edison_day", "5. Who moved the bytes?"),
+        ("is_it_periodic", "3. Look at the evidence"),
+        ("first_week", "Day 4: which signatures can you trust?"),
+    ],
+)
+def test_tutorials_have_pages_with_pictures(built: Path, name: str, heading: str) -> None:
+    page = (built / "docs" / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
+    assert heading in page
+    assert page.count('<div class="iosig-picture"><svg') >= 1
+    assert f'href="tutorials/{name}.html"' in (built / "docs" / "README.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.extra
 @pytest.mark.parametrize("width", [390, 800, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_the_window_without_network(built: Path, browser: Browser, width: int, scheme: Any) -> None:
@@ -81,7 +103,7 @@ def test_pages_fit_the_window_without_network(built: Path, browser: Browser, wid
     page.set_default_timeout(120_000)
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    for name in ("index.html", "docs/dictionary.html", "docs/periods-study.html", "api/iosig.transforms.periods.html"):
+    for name in PAGES:
         page.goto((built / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         assert page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
