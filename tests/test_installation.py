@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+#: tests that use most dependencies
+PART = (
+    "tests/cli/test_main.py", "tests/flows/test_nightly.py", "tests/warehouse/releases", "tests/expectations",
+    "tests/transforms/periods",
+)  # fmt: skip
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
@@ -53,6 +58,38 @@ def test_script_of_the_images_installs_the_pinned_versions(tmp_path: Path) -> No
     run("sh", script, source, tmp_path / "opt", environment=environment, folder=tmp_path)
     subprocess.run(["rm", "-rf", source], check=True)
     require_demo(tmp_path / "opt" / "bin" / "iosig", environment, tmp_path)
+
+
+def run_part_of_the_tests(folder: Path, *options: str) -> None:
+    """Install the dependencies of a clone that `uv sync` selects with the options, and run a part of the first tier."""
+    environment = clean_environment(folder) | {"UV_PYTHON_DOWNLOADS": "never"}
+    clone = folder / "clone"
+    run("git", "clone", "--quiet", ROOT, clone, environment=environment, folder=folder)
+    run("uv", "sync", "--quiet", "--all-extras", *options, environment=environment, folder=clone)
+    run(clone / ".venv" / "bin" / "python", "-m", "pytest", "-q", *PART, environment=environment, folder=clone)
+
+
+@pytest.mark.long
+def test_lowest_versions_of_direct_dependencies_pass_a_part_of_the_tests(tmp_path: Path) -> None:
+    run_part_of_the_tests(tmp_path, "--resolution", "lowest-direct")
+
+
+def find_python(version: str) -> str | None:
+    """Return the path of a Python that uv or pyenv has installed."""
+    command = ["uv", "python", "find", "--no-python-downloads", version]
+    search = subprocess.run(command, capture_output=True, text=True, check=False)
+    # uv does not list versions of pyenv that are not selected
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    return search.stdout.strip() if search.returncode == 0 else str(installed[-1]) if installed else None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_newer_python_passes_a_part_of_the_tests(tmp_path: Path, version: str) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not installed")
+    run_part_of_the_tests(tmp_path, "--locked", "--python", python)
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "iosig.def"])
