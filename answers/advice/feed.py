@@ -80,9 +80,19 @@ FIELDS: dict[str, tuple[Column, ...]] = {
         *_copy_columns(
             "signatures", "duration_s", "volume_bytes", "peak_bytes_per_s", "is_changed", "change_correlation"
         ),
-        Column("traced_run_count", "int", "Traced runs with which the signature was compared.", unit="runs"),
+        Column(
+            "traced_run_count",
+            "int",
+            "Traced runs, not used by the signature, with which it was compared.",
+            unit="runs",
+        ),
         Column("traced_correlation", "real", "The median correlation with these.", unit="1", nullable=True),
-        Column("counted_run_count", "int", "Runs that servers counted, with which it was compared.", unit="runs"),
+        Column(
+            "counted_run_count",
+            "int",
+            "Counted runs, not used by the signature, with which it was compared.",
+            unit="runs",
+        ),
         Column("counted_correlation", "real", "The median correlation with these.", unit="1", nullable=True),
     ),
     "periods": (
@@ -208,6 +218,7 @@ _SIGNATURES = f"""
         select application_id, filesystem, direction, method, count(*) as traced_run_count,
             median(correlation) as traced_correlation
         from signature_checks
+        where is_training_run is not true
         group by all
     ),
 
@@ -215,6 +226,7 @@ _SIGNATURES = f"""
         select application_id, filesystem, direction, method, count(*) as counted_run_count,
             median(correlation) as counted_correlation
         from exact_checks
+        where not is_training_run
         group by all
     )
 

@@ -311,7 +311,7 @@ _SAMPLES = f"""
 """
 
 _CHECKS = """
-    select application_id, filesystem, direction, trace_id, cross_correlation, correlation,
+    select application_id, filesystem, direction, trace_id, is_training_run, cross_correlation, correlation,
         signature_checks.volume_bytes, traced_bytes, missed_burst_count, false_burst_count
     from signature_checks
     semi join chosen_applications using (application_id)

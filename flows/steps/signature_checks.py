@@ -15,13 +15,13 @@ from iosig.transforms.signatures import similarity
 from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
 from iosig.warehouse.contracts.signatures import (
     SIGNATURE_BURSTS,
     SIGNATURE_CHECKS,
     SIGNATURE_POINTS,
     SIGNATURES,
-    TRACED_APPLICATIONS,
+    TRACED_PAIRS,
 )
 from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 from iosig.warehouse.engine_paths import scan_parquet
@@ -29,6 +29,9 @@ from iosig.warehouse.store import models
 from iosig.warehouse.store.store import write_parquet
 
 _TRACED = (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS, SAMPLES)
+_RESULT_COLUMNS = (
+    "cross_correlation", "correlation", "volume_bytes", "traced_bytes", "missed_burst_count", "false_burst_count",
+)  # fmt: skip
 _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 
 
@@ -41,47 +44,39 @@ def check_signatures(context: StepContext) -> int:
 
 
 def _load_traced_runs(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
-    """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
+    """Return the pairs of signatures and traced runs of their applications, and the signals of these runs."""
     if not all(map(context.files, _TRACED)):
         return None
     with context.engine() as connection:
-        context.expose(connection, TRACE_JOBS, SAMPLES, SIGNATURES)
-        of_trace = context.compute(connection, TRACED_APPLICATIONS)
-    if of_trace.is_empty():
+        context.expose(connection, TRACE_JOBS, SAMPLES, SIGNATURES, SAMPLE_SETS)
+        pairs = context.compute(connection, TRACED_PAIRS)
+    if pairs.is_empty():
         return None
-    jobs, is_wanted = context.frame(TRACE_JOBS), pl.col("trace_id").is_in(of_trace["trace_id"].implode())
+    jobs, is_wanted = context.frame(TRACE_JOBS), pl.col("trace_id").is_in(pairs["trace_id"].implode())
     signals, counters = (
         scan_parquet(context.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
     )
     ratio = context.settings.traces.max_interval_ratio
-    return of_trace, build_trace_subjects(jobs.filter(is_wanted), counters, signals, ratio)
+    return pairs, build_trace_subjects(jobs.filter(is_wanted), counters, signals, ratio)
 
 
-def _compare_signatures(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
+def _compare_signatures(context: StepContext, pairs: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
     """Compare every signature of a traced application with each of its traced runs."""
     usable = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
-    placed = usable.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
+    placed = pairs.join(usable.select("place", "direction", trace_id="subject_id"), on=["trace_id", "direction"])
     with context.engine() as connection:
         for table in _SIGNATURES:
             models.expose(connection, "main", table, context.files(table))
-        rows = published.select_by_keys(
-            connection,
-            context.frame(SIGNATURES)
-            .filter(outcome="extracted", metric="bytes")
-            .join(placed, on=["application_id", "direction"], how="semi"),
-        )
+        rows = published.select_by_keys(connection, placed)
         signatures = published.read_signatures(connection, rows)
-    pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
+    numbered = placed.join(rows.select(KEY).with_row_index("signature"), on=KEY, maintain_order="left")
     comparisons = [
-        (
-            *(pair[name] for name in SIGNATURE_CHECKS.key[:-1]),
-            pair["trace_id"],
-            *_against(signatures[pair["signature"]], traced, pair["place"]),
-        )
-        for pair in pairs.to_dicts()
+        _against(signatures[number], traced, place) for number, place in numbered.select("signature", "place").rows()
     ]
     schema = frames.schema(SIGNATURE_CHECKS)
-    return pl.DataFrame(comparisons, schema=schema, orient="row").sort(SIGNATURE_CHECKS.key)
+    results = pl.DataFrame(comparisons, schema={name: schema[name] for name in _RESULT_COLUMNS}, orient="row")
+    checks = pl.concat([numbered, results], how="horizontal")
+    return checks.select(SIGNATURE_CHECKS.column_names).sort(SIGNATURE_CHECKS.key)
 
 
 def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
@@ -114,4 +109,9 @@ def none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 
-STEP = Step("signature checks", check_signatures, (read_built(*_SIGNATURES), read_live(*_TRACED)), (SIGNATURE_CHECKS,))
+STEP = Step(
+    "signature checks",
+    check_signatures,
+    (read_built(*_SIGNATURES, SAMPLE_SETS), read_live(*_TRACED)),
+    (SIGNATURE_CHECKS,),
+)

@@ -1,4 +1,4 @@
--- signature_checks: similarity of signatures to traced runs
+-- signature_checks: similarity of signatures to traced runs they were not computed from
 select
     application_id,
     direction,
@@ -6,5 +6,6 @@ select
     correlation,
     missed_burst_count
 from signature_checks
+where is_training_run is not true
 order by correlation desc nulls last
 limit 10

@@ -343,7 +343,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "volume_bytes": 5.0,
         "support_ratio": 0.9,
     },
-    "signature_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
+    "signature_checks": {"method": "robust", "is_training_run": False, "cross_correlation": 0.95, "correlation": 0.9},
     "exact_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
     "metadata_io": {"outcome": "measured"},
     "exact_samples": {
@@ -684,6 +684,7 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("signature_bursts", {"has_support"}, {"support_ratio": None}),
     ("signature_checks", {"cross_correlation_is_positive", "signature_matches_trace"}, {"cross_correlation": -0.1}),
     ("signature_checks", {"signature_matches_trace"}, {"cross_correlation": 0.4}),
+    ("signature_checks", set(), {"cross_correlation": 0.4, "is_training_run": True}),
     ("exact_checks", {"cross_correlation_is_positive", "signature_matches_run"}, {"cross_correlation": -0.1}),
     ("exact_checks", {"signature_matches_run"}, {"cross_correlation": 0.4}),
     ("inference_checks", {"compared_with_measurement"}, {"basis": "inferred"}),

@@ -38,7 +38,7 @@ from iosig.warehouse.contracts.periods import (
 from iosig.warehouse.contracts.polls import POLLED_TRAFFIC
 from iosig.warehouse.contracts.quality import QUARANTINE, REJECTS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES, TRACE_SAMPLES
-from iosig.warehouse.contracts.signatures import EXACT_PAIRS, INFERENCE_BURSTS, SIGNATURE_CURVES, TRACED_APPLICATIONS
+from iosig.warehouse.contracts.signatures import EXACT_PAIRS, INFERENCE_BURSTS, SIGNATURE_CURVES, TRACED_PAIRS
 from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from iosig.warehouse.store import models
 from tests.sql import given
@@ -51,7 +51,7 @@ NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, TRACE_SAMPLES, EXACT_SAMPL
 NOT_OF_SQL |= {COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: tables of transforms that SQL joins
 OF_TRANSFORMS = {ATTRIBUTION_DAILY, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
-OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
+OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_PAIRS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 OF_TRANSFORMS |= {EXPLAINED_MINUTES, POLLED_TRAFFIC, SIGNATURE_CURVES}
 OF_TRANSFORMS |= {KEPT_CLASSES, KEPT_PERIODS, KEPT_SEGMENTS, KEPT_NODES}
 #: parameters that `iosig.flows.steps.plan` passes to the model of stale days

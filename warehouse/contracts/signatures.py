@@ -190,6 +190,7 @@ SIGNATURE_CHECKS = Table(
     columns=(
         *_MADE_OF_BYTES,
         c.TRACE_ID,
+        c.IS_USED.optional(),
         _CROSS_CORRELATION,
         _CORRELATION,
         c.VOLUME_BYTES,
@@ -219,12 +220,12 @@ EXACT_PAIRS = Table(
     is_published=False,
 )
 
-TRACED_APPLICATIONS = Table(
-    name="traced_applications",
+TRACED_PAIRS = Table(
+    name="traced_pairs",
     layer="transforms",
-    grain="one row per traced run of an application that has a signature",
-    key=("trace_id", "application_id"),
-    columns=(c.TRACE_ID, c.APPLICATION_ID),
+    grain="one row per signature and traced run of its application",
+    key=(*_KEY, "trace_id"),
+    columns=(c.TRACE_ID, *_MADE, c.IS_USED),
     is_published=False,
 )
 

@@ -145,8 +145,8 @@ function showTrust({ facts: known, checks }) {
     ["since the previous release", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
     ["first and last run", `${instantText(known.first_run_started_at)} to ${instantText(known.last_run_ended_at)}`],
   ]));
-  if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
-    nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
+  if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false", ""], checks.map((one) => [
+    nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count), one.is_training_run ? "used by the signature" : ""])));
 }
 
 // Formats the number of slowed runs, relative to the runs that could be analyzed.

@@ -77,16 +77,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         store, "signatures", [replace(made, told={"last_run_ended_at": NOON} | made.told) for made in MADE]
     )
     checks = """
-        application_id filesystem direction method trace_id correlation
-        ana/ior_a/16   scratch    write     robust t1       0.9
-        ana/ior_a/16   scratch    write     robust t2       0.8
-        ana/ior_a/16   scratch    write     iosi   t1       0.1
+        application_id filesystem direction method trace_id is_training_run correlation
+        ana/ior_a/16   scratch    write     robust t1       no              0.9
+        ana/ior_a/16   scratch    write     robust t2       .               0.8
+        ana/ior_a/16   scratch    write     robust t3       yes             1
+        ana/ior_a/16   scratch    write     iosi   t1       no              0.1
     """
     counted = """
-        cluster job_id started_at application_id filesystem direction method correlation
-        c       1      09:00:00   ana/ior_a/16   scratch    write     robust 0.7
-        c       2      10:00:00   ana/ior_a/16   scratch    write     robust 0.9
-        c       3      11:00:00   ana/ior_a/16   scratch    write     iosi   0.1
+        cluster job_id started_at application_id filesystem direction method is_training_run correlation
+        c       1      09:00:00   ana/ior_a/16   scratch    write     robust no              0.7
+        c       2      10:00:00   ana/ior_a/16   scratch    write     robust no              0.9
+        c       3      11:00:00   ana/ior_a/16   scratch    write     robust yes             1
+        c       4      11:00:00   ana/ior_a/16   scratch    write     iosi   no              0.1
     """
     content = {"exact_checks": {9: counted}, "periods": {9: PERIODS}, "trace_jobs": {9: TRACE_JOBS}, "jobs": {9: JOBS}}
     publish(store, "periods", {**content, "signature_checks": {None: checks}})

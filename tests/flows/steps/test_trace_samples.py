@@ -237,8 +237,13 @@ def test_signature_of_traced_runs_names_its_source(tmp_path: Path) -> None:
     release = run_night(store)
     with open_release(store, release) as connection:
         found = connection.sql("from signatures where is_default and direction = 'write'").pl()
+        checks = connection.sql("from signature_checks where direction = 'write'").pl()
+        (counted,) = connection.sql("select sample_count from applications").fetchall()
     assert found["source"].to_list() == ["client"]
     assert found["volume_bytes"].to_list() == pytest.approx([100e9], rel=0.01)
+    assert checks["is_training_run"].to_list() == [True] * checks.height
+    assert checks["trace_id"].n_unique() == 5
+    assert counted == (5,)
     view = build_view(store, release, Query("wave", direction="write"))
     assert [sample.is_exact for sample in view.samples] == [True] * 5
 
