@@ -71,6 +71,8 @@ REASONS = {
     "no_io": "No signature: no bytes were moved",
     "no_common_bursts": "No signature: the samples have no common bursts",
 }
+#: how samples of a run alone were measured, by their source
+_MEASURED = {"jobstats": "counted", "client": "traced"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class DrawnSample:
     """One run's sample: mean rates per step (n) in bytes per second, NaN where not measured.
 
     start_s: left edge of the first step, relative to the run's start. duration_s: of the run; NaN uses the sample's
-    length. is_exact: whether servers counted the run's traffic; if not, the sample contains all traffic during the run.
+    length. source: origin of the sample, as in `sample_sets`; only one from servers contains the traffic of other runs.
     """
 
     job_id: str
@@ -87,7 +89,7 @@ class DrawnSample:
     start_s: float
     is_outlier: bool
     duration_s: float = math.nan
-    is_exact: bool = False
+    source: str = "server"
 
     @property
     def edges_s(self) -> Reals:
@@ -316,8 +318,10 @@ def _say_samples(axes: Axes, view: SignatureView, rows: Sequence[DrawnSample], h
     parts = [f"Samples: {len(samples) - outliers} used" if outliers else format_count(len(samples), "sample")]
     if outliers:
         parts.append(f"{outliers} excluded as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
-    if exact := sum(sample.is_exact for sample in samples):
-        parts.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
+    for source, measured in _MEASURED.items():
+        if count := sum(sample.source == source for sample in samples):
+            are_all = count == len(samples)
+            parts.append(f"{measured} for each run alone" if are_all else f"{count} {measured} for the run alone")
     if len(rows) < len(samples):
         parts.append(f"last {len(rows)} shown")
     if high > 0:

@@ -188,7 +188,7 @@ def _samples(
             start_s=row["start_s"],
             is_outlier=row["job_id"] in outlier_job_ids,
             duration_s=row["duration_s"],
-            is_exact=row["source"] != "server",
+            source=row["source"],
         )
         for row in read_samples(connection, subject).iter_rows(named=True)
     ]

@@ -16,7 +16,7 @@ from iosig.transforms import arrays
 from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
-from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES
+from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES, TRACE_SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
 #: input tables of `cut_samples`, with the traffic
@@ -105,7 +105,7 @@ def _cut_rates(places: pl.DataFrame, grid_steps: pl.DataFrame, unit: str) -> pl.
 def count_applications(context: StepContext) -> int:
     """Count the samples of every application over all days. Returns the number of applications."""
     with context.engine() as connection:
-        context.expose(connection, JOBS, JOB_IO_SOURCES)
+        context.expose(connection, JOBS, JOB_IO_SOURCES, TRACE_SAMPLES)
         return context.build(connection, APPLICATIONS)
 
 
@@ -126,4 +126,4 @@ IO = Step(
     days=lambda run: run.plan.job_days,
     is_daily=True,
 )
-COUNT = Step("applications", count_applications, (read_live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))
+COUNT = Step("applications", count_applications, (read_live(JOBS, JOB_IO_SOURCES, TRACE_SAMPLES),), (APPLICATIONS,))

@@ -160,8 +160,8 @@ APPLICATION = Page(
         Figure(
             "signature",
             "Samples and signature",
-            "Top: traffic of the file system during each run, including other jobs. Bottom: the application's own "
-            "rate, with its expected range.",
+            "Top: traffic of the file system during each run, including other jobs, or of the run alone if it was "
+            "counted or traced. Bottom: the application's own rate, with its expected range.",
             "Bursts that appear in all runs belong to the application; bursts of a single run are interference.",
             """
             select offset_s, bytes_per_s, low_bytes_per_s, high_bytes_per_s from signature_points
@@ -240,7 +240,7 @@ APPLICATION = Page(
         Figure(
             "runs",
             "Runs in the set",
-            "The latest runs, with the bytes of their samples (total traffic, or the run's own if counted by job). "
+            "The latest runs, with the bytes of their samples (total traffic, or the run's own if counted or traced). "
             "Runs excluded from the signature are marked.",
             "A run longer than the others was disturbed, or behaved differently.",
             """

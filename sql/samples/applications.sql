@@ -8,15 +8,28 @@ jobs as (
 
 job_io_sources as (
     select * from samples.job_io_sources
+    where outcome = 'measured' and source in ('server', 'jobstats')
+),
+
+-- the traces that sample sets accept
+trace_samples as (
+    select * from samples.trace_samples
+    where $samples_from in ('exact', 'best', 'traced')
+        and (outcome = 'measured' or (outcome = 'no_polls' and $samples_from = 'traced'))
 ),
 
 measured as (
-    select distinct
+    select
         cluster,
         job_id,
         started_at
     from job_io_sources
-    where outcome = 'measured' and source in ('server', 'jobstats')
+    union
+    select
+        cluster,
+        job_id,
+        started_at
+    from trace_samples
 )
 
 select

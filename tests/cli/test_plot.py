@@ -166,9 +166,9 @@ def test_samples_of_the_set_keep_their_gaps(store: Store, release: Release) -> N
 
 def test_exact_samples_replace_server_side_samples_of_their_set(store: Store, release: Release, tmp_path: Path) -> None:
     view = build_view(store, release, Query("nyx"))
-    assert [one.is_exact for one in view.samples] == [True] * 4
+    assert [one.source for one in view.samples] == ["jobstats"] * 4
     assert all(np.array_equal(one.bytes_per_s, COUNTED) for one in view.samples)
-    assert not any(one.is_exact for one in build_view(store, release, Query("s3d/1024")).samples)
+    assert {one.source for one in build_view(store, release, Query("s3d/1024")).samples} == {"server"}
 
 
 def test_sql_in_names_is_plain_text(store: Store, release: Release) -> None:

@@ -197,16 +197,17 @@ def test_rows_of_many_samples_are_lower_and_only_the_last_are_shown() -> None:
     assert len(axes.get_yticks()) == 120
 
 
-def test_title_distinguishes_counted_samples() -> None:
+def test_title_distinguishes_counted_and_traced_samples() -> None:
     view = seen(found(3), runs=3)
-    counted = tuple(replace(one, is_exact=True) for one in view.samples)
+    counted, traced = (tuple(replace(one, source=source) for one in view.samples) for source in ("jobstats", "client"))
     titles = [
         composed(replace(view, samples=samples)).axes[0].get_title(loc="left")
-        for samples in (view.samples, counted, (counted[0], *view.samples[1:]))
+        for samples in (view.samples, counted, (counted[0], *view.samples[1:]), traced)
     ]
-    assert ["counted for" in title for title in titles] == [False, True, True]
+    assert ["counted for" in title for title in titles] == [False, True, True, False]
     assert titles[1].startswith("3 samples, counted for each run alone, each row")
     assert titles[2].startswith("3 samples, 1 counted for the run alone, each row")
+    assert titles[3].startswith("3 samples, traced for each run alone, each row")
 
 
 def test_long_outlier_does_not_compress_the_time_axis() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iosig.warehouse.contracts.samples import APPLICATIONS
-from tests.sql.given import Select, expect
+from tests.sql.given import PARAMETERS, Select, expect
 
 JOBS = "stage.jobs"
 JOB_IO = "samples.job_io_sources"
@@ -33,6 +35,34 @@ def test_samples_are_measured_runs_of_any_filesystem_and_direction(select: Selec
         bob/vasp/8      bob   vasp         8           0             10:00:00  11:00:00
         """
     expect(select(APPLICATIONS, {JOBS: jobs, JOB_IO: job_io}), expected)
+
+
+@pytest.mark.parametrize(("samples_from", "sample_count"), [("shared", 1), ("exact", 2), ("best", 2), ("traced", 3)])
+def test_traces_that_sample_sets_accept_are_counted(select: Select, samples_from: str, sample_count: int) -> None:
+    given = {
+        JOBS: """
+            job_id  started_at  ended_at  user  application  node_count
+            1       10:00:00    11:00:00  ann   vasp         8
+            2       10:00:00    11:00:00  ann   vasp         8
+            3       10:00:00    11:00:00  ann   vasp         8
+            4       10:00:00    11:00:00  ann   vasp         8
+            """,
+        JOB_IO: """
+            job_id  started_at  source  outcome
+            1       10:00:00    server  measured
+            4       10:00:00    client  measured
+            """,
+        "samples.trace_samples": """
+            job_id  started_at  direction  outcome
+            1       10:00:00    write      measured
+            2       10:00:00    read       measured
+            2       10:00:00    write      measured
+            3       10:00:00    write      no_polls
+            4       10:00:00    write      differs
+            """,
+    }
+    found = select(APPLICATIONS, given, **(PARAMETERS | {"samples_from": samples_from}))
+    expect(found, f"application_id sample_count \n ann/vasp/8 {sample_count}")
 
 
 def test_only_finished_runs_of_known_applications_are_counted(select: Select) -> None:

@@ -164,7 +164,11 @@ PEAK_OPERATIONS_PER_S = Column(
     "Highest number of operations per second. Counted by job: between two scrapes. For a signature: of any second.",
 )
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
-SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
+SAMPLE_COUNT = Column(
+    "sample_count",
+    "int",
+    "Samples in the set. A sample is a run with a known end: cut out of polls, counted by job, or traced.",
+)
 FIRST_RUN_STARTED_AT = Column("first_run_started_at", "instant", "When the first run started.")
 LAST_RUN_ENDED_AT = Column("last_run_ended_at", "instant", "When the last run ended.")
 

@@ -162,7 +162,7 @@ function drawRuns(into, runs, longest, leftOut, choose) {
       });
       context.globalAlpha = 1;
     });
-  }, "Traffic of the file system during each run");
+  }, "Traffic during each run");
   canvas.addEventListener("click", (event) => {
     const number = Math.floor((event.clientY - canvas.getBoundingClientRect().top) / row);
     if (runs[number]) choose(runs[number]);

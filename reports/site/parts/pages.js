@@ -177,10 +177,12 @@ async function showHistory(id, { filesystem, direction }) {
     nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), trustText(one.expected_correlation)])));
 }
 
+const SOURCES = { server: "all traffic", jobstats: "counted for the run", client: "traced" };
+
 function showRuns(runs, leftOut) {
   if (!runs.length) { nothing(drawnIn("runs"), "No runs are listed."); return; }
-  drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "bytes of the sample", "polls missing", "counted by", ""], runs.toReversed().map((run) => [
-    make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.sample_bytes), ratioText(run.missing_ratio), run.source, leftOut.has(run.job_id) ? "left out" : ""])));
+  drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "bytes of the sample", "polls missing", "source", ""], runs.toReversed().map((run) => [
+    make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.sample_bytes), ratioText(run.missing_ratio), SOURCES[run.source ?? "server"], leftOut.has(run.job_id) ? "left out" : ""])));
 }
 
 drawers.tables = async () => {

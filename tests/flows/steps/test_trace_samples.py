@@ -245,7 +245,7 @@ def test_signature_of_traced_runs_names_its_source(tmp_path: Path) -> None:
     assert checks["trace_id"].n_unique() == 5
     assert counted == (5,)
     view = build_view(store, release, Query("wave", direction="write"))
-    assert [sample.is_exact for sample in view.samples] == [True] * 5
+    assert [sample.source for sample in view.samples] == ["client"] * 5
 
 
 # ---- real traces
