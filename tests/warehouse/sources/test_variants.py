@@ -159,6 +159,7 @@ REFUSED = {
     "telegraf.json": ('{"fields":{"read_bytes":4},"name":"lustre2","tags":{"host":"o"},"timestamp":1}\n', "as JSON"),
     "mmperfmon.csv": (lines("Row,Timestamp,gpfs_fs_bytes_read", "1,2026-03-01-12:00:00,5"), "as CSV"),
     "pmrep.txt": (lines("  g.f.read_bytes  g.f.write_bytes", "          byte/s           byte/s"), "pmrep's table"),
+    "daos.csv": (lines("name,value,min,max,mean,sample_size,sum,std_dev", "26/pool/f/dfs/ops/READ,34"), "no times"),
     "ldms": (lines("1723114647.000000,0,oss1,s-OST0000,5,1,2,3"), "without their header"),
     "stats": (lines(f"snapshot_time             {T}.5 secs.nsecs", "read_bytes 5 samples [bytes] 1 1 5"),
               "No header names the target"),

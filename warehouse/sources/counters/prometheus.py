@@ -18,7 +18,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import metrics, prometheus_json, samples
 from iosig.warehouse.sources.counters.changes import CUT, Changes, pivot_points, pivot_series, select_changes
 from iosig.warehouse.sources.counters.exposition import Exposition, ParsedLines
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift
@@ -226,20 +226,19 @@ _NO_OWNER = [
 
 
 def _fill_nodes(values: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Set the target of GPFS metrics to the node that another metric or the file's name contains."""
-    is_gpfs = pl.col("name").str.starts_with("gpfs_")
+    """Set the target of clients' metrics to the node that another metric or the file's name contains."""
     info = values.filter(pl.col("name") == metrics.GPFS_NODE).select("filesystem", node="target").drop_nulls()
     parsed = values.filter(pl.col("name") != metrics.GPFS_NODE).join(
         info.unique("filesystem", keep="first"), on="filesystem", how="left", maintain_order="left"
     )
-    target = pl.coalesce("target", pl.when(is_gpfs).then(pl.coalesce("node", pl.lit(_parse_node(path)))))
+    target = pl.coalesce("target", pl.when(metrics.is_of_client()).then(pl.coalesce("node", pl.lit(_parse_node(path)))))
     return parsed.with_columns(target=target).drop("node")
 
 
 def _split_series_by_node(parsed: ParsedLines, path: Path) -> ParsedLines:
-    """Split GPFS series by node, as `_fill_nodes` does, for snapshots of several nodes."""
+    """Split clients' series by node, as `_fill_nodes` does, for snapshots of several nodes."""
     series, values = parsed.series, parsed.values
-    is_open = series["name"].str.starts_with("gpfs_") & series["target"].is_null()
+    is_open = series.select(metrics.is_of_client() & pl.col("target").is_null()).to_series()
     if not is_open.any():
         return parsed
     keys = values.select("snapshot", "series", filesystem=series["filesystem"].gather(values["series"]))
@@ -271,9 +270,14 @@ def _refuse_untimed(line: int) -> RefusedRow:
 
 SOURCE = Source(
     name="prometheus",
-    doc="Metrics of Lustre's and GPFS' exporters: Prometheus' text, or what query and query_range answer (JSON).",
+    doc="Metrics of exporters of Lustre, GPFS and DAOS: Prometheus' text, or what query and query_range answer (JSON).",
     kind="counters",
     sniff=sniff,
     read=read,
     precedence=4,
+    find_near_miss=build_near_miss(
+        r"\Aname,value,min,max,mean,sample_size,sum,std_dev\s*$",
+        "These are metrics of a DAOS client at its end, which have no times.",
+        "Enable telemetry in daos_agent.yml, and land its endpoint's text or a response of Prometheus.",
+    ),
 )

@@ -101,6 +101,31 @@ def test_known_extra_labels_are_used_and_others_ignored(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def daos(second: int, fetched: int, pid: str = "11", job: str = "42") -> str:
+    """Return metrics of a client; names and labels follow DAOS' documentation of client telemetry."""
+    labels = {"jobid": job, "pid": pid, "pool": "pool1"}
+    return (
+        metric("client_pool_xferred_fetch", fetched, f" {T + second}000", **labels)
+        + metric("client_pool_xferred_update", 2 * fetched, f" {T + second}000", **labels)
+        + metric("client_pool_ops_fetch", fetched // 8, f" {T + second}000", **labels)
+        + metric("client_pool_ops_akey_enum", 7, f" {T + second}000", **labels)
+        + metric("client_started_at", "1.7e+09", f" {T + second}000", jobid=job, pid=pid)
+    )
+
+
+def test_processes_of_daos_clients_are_targets(tmp_path: Path) -> None:
+    text = "".join(daos(second, 8 * second) + daos(second, 80, pid="12") for second in (0, 10))
+    rows, scrapes, refused = read_text(tmp_path, text, "cn7.prom")
+    assert refused.is_empty()
+    names = ["scraped_at", "filesystem", "component", "target", "job_key", "total_read_bytes", "total_written_bytes"]
+    assert rows.sort("scraped_at", "target").select(*names, "total_read_count").rows() == [
+        (at(0), "pool1", "client", "cn7:11", "42", 0, 0, 0),
+        (at(0), "pool1", "client", "cn7:12", "42", 80, 160, 10),
+        (at(10), "pool1", "client", "cn7:11", "42", 80, 160, 10),
+    ]
+    assert scrapes["is_job_scrape"].to_list() == [True] * 4
+
+
 def test_gpfs_counters_belong_to_clients(tmp_path: Path) -> None:
     """The metrics follow gpfs_exporter's test (collectors/mmpmon_test.go)."""
     text = "".join(

@@ -53,6 +53,19 @@ def test_query_range_response_has_a_row_for_each_change(tmp_path: Path) -> None:
     assert scrapes.select("scraped_at", "entry_count").rows() == [(at(0), 2), (at(10), 1), (at(20), 2), (at(30), 2)]
 
 
+def test_process_of_a_daos_client_is_part_of_its_target(tmp_path: Path) -> None:
+    labels = {"jobid": "42", "pool": "p1", "target": "cn7:9192"}
+    rows, _, refused = read(
+        tmp_path,
+        *(series("client_pool_xferred_fetch", {0: "5", 10: "9"}, pid=pid, **labels) for pid in ("11", "12")),
+    )
+    assert refused.is_empty()
+    assert rows.select("filesystem", "target", "job_key").unique().sort("target").rows() == [
+        ("p1", "cn7:9192:11", "42"),
+        ("p1", "cn7:9192:12", "42"),
+    ]
+
+
 def test_query_response_is_a_single_snapshot(tmp_path: Path) -> None:
     one = series("lustre_read_bytes_total", {}) | {"value": [T + 0.25, "1.5e+3"]}
     rows, _, _ = read(tmp_path, one)
