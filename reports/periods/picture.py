@@ -467,13 +467,13 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     else:
         _draw_envelope(axes, np.append(lags, lags[-1])[columns.edges], columns, "")
     _mark(axes, lags[autocorrelation.peaks], autocorrelation.coefficient[autocorrelation.peaks], "o", "peak")
-    for place, (line_s, values) in enumerate(
+    for line, (line_s, values) in enumerate(
         zip(autocorrelation.hill_lag_s, autocorrelation.hill_coefficient, strict=True)
     ):
-        axes.plot(line_s / unit.size, values, color=_FOUND, lw=3.0, label="" if place else "hill of two lines")
+        axes.plot(line_s / unit.size, values, color=_FOUND, lw=3.0, label="" if line else "hill of two lines")
     if view.is_periodic and 1.0 / view.frequency_hz <= autocorrelation.lag_s[-1]:
-        place = 1.0 / view.frequency_hz
-        axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
+        period_s = 1.0 / view.frequency_hz
+        axes.axvline(period_s / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(period_s)}")
     low = float(np.nanmin(columns.lowest))
     axes.set_xlim(lags[0], lags[-1] if lags[-1] > lags[0] else lags[0] + 1.0)
     axes.set_ylim(min(-0.1, 1.1 * low), max(1.08, 1.08 * float(np.nanmax(columns.highest))))

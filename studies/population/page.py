@@ -40,9 +40,9 @@ _COLORS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 def document(results: Results) -> dict[str, object]:
     """Return the results as the JSON document of `iosig study --json`."""
     by = ("level", "direction", "family")
-    sites = {} if results.runs.is_empty() else {
-        "classes": summarize_classes(results, *by), "periods": summarize_periods(results, *by)
-    }  # fmt: skip
+    sites: dict[str, object] = {}
+    if not results.runs.is_empty():
+        sites = {"classes": summarize_classes(results, *by), "periods": summarize_periods(results, *by)}
     return sites if results.year is None else sites | {"year": years.measure(results.year)}
 
 

@@ -238,7 +238,7 @@ def trace_search(analysis: Analysis, params: AutoperiodParams | None = None) -> 
     params = params or AutoperiodParams()
     step_s, step_count = float(analysis.step_s[0]), int(analysis.step_counts[0])
     numbers = params.samples_per_peak + np.arange(int(analysis.counts[0]))
-    lags = np.arange(step_count // 2 + 1)
+    lags = np.arange(step_count // 2 + 1, dtype=np.float64)
     correlation = analysis.correlation[0, : len(lags)]
     hill_lags, hill_correlation = _fit_first_hill(analysis, params)
     return SearchSteps(

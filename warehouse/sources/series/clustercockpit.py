@@ -116,13 +116,13 @@ def _select_metrics(name: str, value: object) -> Iterator[tuple[str, str, object
     """Yield the name, direction and scopes of each rate of a file system in a member of the document."""
     if name == "filesystems":
         for system in value if isinstance(value, list) else []:
-            for metric, direction in _OF_SYSTEM.items():
+            for metric, own_direction in _OF_SYSTEM.items():
                 if isinstance(system, dict) and metric in system:
-                    yield f"filesystems.{metric}", direction, system[metric]
+                    yield f"filesystems.{metric}", own_direction, system[metric]
             note_fields(_OF_SYSTEM, system if isinstance(system, dict) else ())
         return
     match = _RATE.fullmatch(name)
-    direction = "unstated" if name == _FILE_RATE else None
+    direction: str | None = "unstated" if name == _FILE_RATE else None
     if match and match["system"] not in _NETWORKS:
         direction = match["direction"] or match["last"]
     note_fields({name: f"bytes_per_s ({direction})"} if direction else {}, [name])
