@@ -29,7 +29,7 @@ from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.progressions import Progression
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
 from iosig.warehouse.sources.recorder import signatures
-from tests.budget import examples
+from tests.budget import examples, one_in
 from tests.call_texts import arguments
 from tests.compressed import class_ranks, nodes
 from tests.naive.traces import compression as naive
@@ -333,7 +333,7 @@ def identity(path: Path) -> None:
         assert_valid(compress(run.process_count, ranks), ranks)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", one_in(3, PROGRAMS, slow=2))
 def test_real_traces_are_restored(shared_data: Path, program: str) -> None:
     """One of the four sizes of each program."""
     number = PROGRAMS.index(program) % 2
