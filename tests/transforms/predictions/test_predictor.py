@@ -63,10 +63,9 @@ def test_single_late_phase_is_tolerated():
 
 
 def test_hit_record_survives_restart():
-    _, evaluations = predicted(steady())
+    predictor, evaluations = predicted(steady())
     assert evaluations[-1].hit_probability is not None
     assert evaluations[0].hit_probability is None
-    predictor, _ = predicted(steady())
     again = Predictor.from_state(predictor.params, *predictor.to_state())
     assert again.hits == predictor.hits
     older, content = predictor.to_state()

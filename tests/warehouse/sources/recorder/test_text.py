@@ -74,6 +74,7 @@ def test_repeated_calls_are_refused(piece_bytes: int, monkeypatch: pytest.Monkey
         "0.1 0.2 write x 0 ( f )",
         "nan 0.2 write 0 0 ( f )",
         "0.1 inf write 0 0 ( f )",
+        "0.1 1e400 write 0 0 ( f )",
         "-0.1 0.2 write 0 0 ( f )",
         "0,1 0.2 write 0 0 ( f )",
         " 0.1 0.2 write 0 0 ( f )",
