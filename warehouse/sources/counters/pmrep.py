@@ -25,6 +25,7 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Re
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, names_in
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, sift
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import ParsedRows, build_refused_rows, build_reject_frame
 
 #: maximum size of a block [B]
@@ -232,6 +233,8 @@ def _parse_header(line: str, host: str, offset: str | None, reading: Reading) ->
             factor = _DISK_BYTES if is_disk and column in (_READ, _WRITTEN) else 1
             of_disk = ("server", None, f":{instance}") if is_disk else ("client", instance or None, "")
             mapped.append((place, *of_disk, column, factor))
+    used = {names[place]: column for place, *_, column, _ in mapped}
+    note_fields(used | {"Host": "target", "Time": "sampled_at"}, names)
     schema = {"place": pl.Int64, "component": pl.String, "filesystem": pl.String, "suffix": pl.String}
     columns = pl.DataFrame(mapped, schema | {"column": pl.String, "factor": pl.Int64}, orient="row")
     if columns.select(pl.exclude("place", "factor")).is_duplicated().any():

@@ -15,6 +15,7 @@ import polars as pl
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source, build_near_miss
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
@@ -32,6 +33,19 @@ _FIRST = {
 _ASKED = 22
 #: fields after the lists, by their distance from the first
 _LATER = {"status": 0, "job_name": 2, "account": 24, "exit_status": 25, "index": 29, "exit_info": 38}
+#: fields of lsb.acct by their names in IBM's documentation, and iosig's columns
+_COLUMNS = {
+    **{
+        "Event Time": "ended_at",
+        "numProcessors": "task_count",
+        "submitTime": "submitted_at",
+        "startTime": "started_at",
+    },
+    **{"userName": "user", "queue": "partition", "execHosts": "node_count, node_list", "jobName": "job_name"},
+    **{"projectName": "account", "exitStatus": "exit_code"},
+    **dict.fromkeys(("jobId", "idx"), "job_id"),
+    **dict.fromkeys(("jStatus", "exitInfo"), "state"),
+}
 _WHOLE = ("ended_at", "job_number", "processors", "submitted_at", "started_at", "status", "exit_status", "index")
 #: other records of lsb.acct
 _SKIPPED = ("EVENT_ADRSV_FINISH", "JOB_RESIZE")
@@ -69,6 +83,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     ended with an error.
     """
     del reading
+    note_fields(_COLUMNS, _COLUMNS)
     for block in blocks(path):
         yield from reject_batches(block.refused)
         kind = pl.col("raw").str.extract(r'^"([A-Z_]+)" ', 1)

@@ -17,6 +17,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
@@ -32,6 +33,29 @@ _RECORD = (
     rf"(?::{_N}:{_N}(?::[^:]*(?::(?:(?P<qdel_info>[^:@]+@[^:]*)|[^:]*)(?::.*)?)?)?)?$"
 )
 _FIELDS = tuple(re.findall(r"\?P<(\w+)>", _RECORD))
+#: fields of accounting(5), and iosig's columns of those that are read
+_ALL_FIELDS = (
+    *("qname", "hostname", "group", "owner", "job_name", "job_number", "account", "priority", "submission_time"),
+    *(
+        "start_time",
+        "end_time",
+        "failed",
+        "exit_status",
+        "ru_wallclock",
+        "project",
+        "department",
+        "granted_pe",
+        "slots",
+    ),
+    *("task_number", "cpu", "mem", "io", "category", "pe_taskid", "maxvmem", "arid", "ar_submission_time"),
+)
+_COLUMNS = {
+    **{"qname": "partition", "hostname": "node_list", "owner": "user", "job_name": "job_name", "slots": "task_count"},
+    **dict.fromkeys(("job_number", "task_number"), "job_id"),
+    **dict.fromkeys(("account", "project"), "account"),
+    **{"submission_time": "submitted_at", "start_time": "started_at", "end_time": "ended_at", "failed": "state"},
+    **{"exit_status": "exit_code", "granted_pe": "node_count", "pe_taskid": "node_count"},
+}
 _WHOLE = ("job_number", "submission_time", "start_time", "end_time", "failed", "exit_status", "slots", "task_number")
 #: code of the field `failed` for a run that exceeded a limit, and for runs that start again (sge_status(5))
 _LIMIT, _AGAIN = "37", ("24", "25")
@@ -67,6 +91,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     file.
     """
     del reading
+    note_fields(_COLUMNS, _ALL_FIELDS)
     hosts, has_any = pl.DataFrame(schema={"run": pl.String, "hostname": pl.String}), False
     for block in blocks(path):
         yield from reject_batches(block.refused)

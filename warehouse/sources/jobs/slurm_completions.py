@@ -16,6 +16,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.field_use import is_recording, note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 
@@ -29,6 +30,13 @@ _KEYS = (
 #: keys that every version writes; the last key of versions that write ReservationName
 _NEEDED = _KEYS[: _KEYS.index("ReservationName")]
 _LAST = "ExitCode"
+#: iosig's columns of the keys that are read
+_COLUMNS = {
+    **dict.fromkeys(("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"), "job_id"),
+    **{"Cluster": "cluster", "UserId": "user", "Account": "account", "Name": "job_name", "Partition": "partition"},
+    **{"NodeCnt": "node_count", "SubmitTime": "submitted_at", "StartTime": "started_at", "EndTime": "ended_at"},
+    **{"JobState": "state", "ExitCode": "exit_code", "NodeList": "node_list"},
+}
 _KEY = rf"(?:^| )({'|'.join(_KEYS)})="
 _LINE = re.compile(r"\ufeff?JobId=[0-9]+ UserId=\S*\([0-9]+\) GroupId=\S*\([0-9]+\) Name=")
 _SHOW = re.compile(r"\ufeff?JobId=[0-9]+ (?:Array\w+=\S+ )*JobName=")
@@ -65,6 +73,8 @@ def _parse(lines: pl.DataFrame) -> pl.DataFrame:
     values = pl.col("raw").str.replace_all(_KEY, "\0").str.split("\0").list.slice(1)
     frame = lines.select("line", "raw", key=keys, value=values)
     pairs = frame.select("line", "key", "value").explode("key", "value", empty_as_null=True, keep_nulls=True)
+    if is_recording():
+        note_fields(_COLUMNS, pairs["key"].drop_nulls().unique(maintain_order=True))
     firsts = [pl.col("value").filter(pl.col("key") == key).first().str.strip_chars().alias(key) for key in _KEYS]
     columns = pairs.group_by("line").agg(
         *firsts, doubled=pl.col("key").filter(pl.col("key").is_duplicated()).drop_nulls().first()

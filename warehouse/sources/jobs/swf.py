@@ -16,6 +16,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import reject_batches
 from iosig.warehouse.sources.rows.times import INSTANT
@@ -40,6 +41,12 @@ FIELDS = (
     "preceding_job",
     "think_time",
 )
+#: iosig's columns of the fields that are read
+_COLUMNS = {
+    **{"job": "job_id", "submit": "submitted_at", "wait": "started_at", "run": "ended_at", "status": "state"},
+    **{"processors": "task_count", "user": "user", "executable": "job_name"},
+    **dict.fromkeys(("queue", "partition"), "partition"),
+}
 STATES = {"0": "FAILED", "1": "COMPLETED", "5": "CANCELLED"}
 #: status codes of parts of a swapped job; the job's own line, which comes first, includes the parts
 PARTIAL = ("2", "3", "4")
@@ -172,6 +179,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     processors is the format's only measure of parallelism. It becomes the number of tasks and, if MaxNodes equals
     MaxProcs, also the number of nodes. The partition defaults to the queue. Raises InputRefused without UnixStartTime.
     """
+    note_fields(_COLUMNS, FIELDS)
     del reading
     header: dict[str, str] = {}
     whole_jobs = pl.Series(dtype=pl.String)

@@ -25,6 +25,7 @@ from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Re
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
+from iosig.warehouse.sources.rows.field_use import note_fields
 from iosig.warehouse.sources.rows.rejects import ParsedRows, RefusedRow, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -190,7 +191,9 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
         node, sensor, *names, metric = key.split("|") if key.count("|") >= 3 else ("", "", "", "")
         start = _STARTS.get(sensor)
         quantity = _METRICS[sensor].get(metric.removeprefix(start)) if start and metric.startswith(start) else None
-        if quantity and node and all(names):
+        is_used = bool(quantity and node and all(names))
+        note_fields({metric: str(quantity)} if is_used else {}, [metric])
+        if quantity and is_used:
             filesystem = names[-1] if sensor == "GPFSFilesystem" else DEFAULT_FILESYSTEM
             controller = node if sensor == "GPFSFilesystem" else f"{node}:{names[-1]}"
             mapped.append((place, reading.filesystem or filesystem, controller, quantity))
