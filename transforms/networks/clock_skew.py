@@ -227,7 +227,8 @@ def center_skew(skew: Skew, forward_s: float, backward_s: float, rounding_s: flo
     Not in the paper, which counts negative latencies as the lowest value. The method is an improvement of its section
     V. The remaining error is at most the shortest true forward or backward time, if the rounding error is negligible.
     """
-    shift_s = max(-forward_s, min(0.0, backward_s))
+    # requests that return before they are processed say nothing about the clock
+    shift_s = max(-forward_s, min(0.0, backward_s) if forward_s + backward_s >= 0 else 0.0)
     if skew.offset_s is None or not shift_s:
         return skew
     shift_s += rounding_s if shift_s == -forward_s else 0.0
