@@ -30,9 +30,9 @@ def write(folder: Path, count: int, first: int = 0) -> list[str]:
     return [str(path) for path in paths]
 
 
-def land(store: Store, paths: Iterable[str], *, replace: bool = False) -> list[Arrival]:
-    """Land paths in one call."""
-    return land_files(store, *paths, replace=replace)
+def land(store: Store, paths: Iterable[str], **options: bool) -> list[Arrival]:
+    """Land paths in one call; `options` are those of `land_files`."""
+    return land_files(store, *paths, **options)
 
 
 def rows(store: Store, table: Table) -> pl.DataFrame:

@@ -34,8 +34,8 @@ MOST_TEST_LINES = 750
 _UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b|NotImplemented" + "Error")
 _MACHINE_PATH = re.compile(r"(?<![\w.~)}])/(?:home|root|work|Users|farm)/\w")
 _ADDRESS = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[a-z]{2,}")
-#: hosts that exist in no network (RFC 2606)
-_EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|test|invalid|localhost)$")
+#: hosts that exist in no network (RFC 2606), and networks of Lustre (10.0.0.1@o2ib)
+_EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|test|invalid|localhost)$|@o2ib\b")
 _FOREIGN_WORDS = {"LICENSE", "uv.lock"}
 
 

@@ -164,10 +164,9 @@ APPLICATION = Page(
             "counted or traced. Bottom: the application's own rate, with its expected range.",
             "Bursts that appear in all runs belong to the application; bursts of a single run are interference.",
             """
-            select offset_s, bytes_per_s, low_bytes_per_s, high_bytes_per_s from signature_points
-            inner join signatures using (application_id, filesystem, direction, metric, method)
-            where is_default and application_id = $application_id and filesystem = $filesystem
-            and direction = $direction order by offset_s
+            select offset_s, bytes_per_s, low_bytes_per_s, high_bytes_per_s from default_signature_points
+            where application_id = $application_id and filesystem = $filesystem and direction = $direction
+            order by offset_s
             """,
         ),
         Figure(
@@ -188,10 +187,9 @@ APPLICATION = Page(
             "Start, end and bytes of each burst, and the share of runs that have it.",
             "A burst that appears in few runs may be interference.",
             """
-            select burst, start_s, peak_s, end_s, signature_bursts.volume_bytes, support_ratio
-            from signature_bursts inner join signatures using (application_id, filesystem, direction, metric, method)
-            where is_default and application_id = $application_id and filesystem = $filesystem
-            and direction = $direction order by burst
+            select burst, start_s, peak_s, end_s, volume_bytes, support_ratio from default_signature_bursts
+            where application_id = $application_id and filesystem = $filesystem and direction = $direction
+            order by burst
             """,
         ),
         Figure(
@@ -590,17 +588,8 @@ LINEAGE = Page(
 
 #: all pages, in the order of the navigation
 PAGES: tuple[Page, ...] = (
-    NIGHT,
-    APPLICATIONS,
-    APPLICATION,
-    RUN,
-    FILESYSTEM,
-    POPULATION,
-    QUALITY,
-    CHANGES,
-    TABLES,
-    LINEAGE,
-)
+    NIGHT, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, POPULATION, QUALITY, CHANGES, TABLES, LINEAGE,
+)  # fmt: skip
 
 
 def page(name: str) -> Page:

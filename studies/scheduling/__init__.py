@@ -1,7 +1,6 @@
 """Simulated benefit of known periods to an I/O scheduler: `iosig study scheduling`.
 
 - `page`: Template variables and the figure of the page.
-- `predicted_periods`: The periods of iosig's online predictor.
 - `running`: The study itself: simulates workloads under every policy, and keeps one row per run.
 - `simulation`: Discrete-event simulation of jobs that share a file system.
 """

@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.scheduling.predicted_periods import PredictedPeriods
 from iosig.studies.scheduling.simulation import (
     BANDWIDTH_BYTES_PER_S,
     Clairvoyant,
@@ -17,6 +16,7 @@ from iosig.studies.scheduling.simulation import (
     JobMix,
     MeanGap,
     Policy,
+    PredictedPeriods,
     Set10,
     WithError,
     compute_ideal_periods,

@@ -26,6 +26,8 @@ from typing import Protocol
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.predictions.predictor import Due, OnlineParams, Predictor, evaluate
+from iosig.transforms.throughput.requests import Requests
 
 #: number of the set of jobs with an unknown period, which has the lowest priority
 UNKNOWN_SET = math.inf
@@ -135,6 +137,32 @@ class MeanGap:
     def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Record when the I/O of a job's phase started; its end and volume are not used."""
         self._begins_s.setdefault(job, []).append(io_start_s)
+
+
+class PredictedPeriods:
+    """Predicts the period of each job from its completed requests, with the predictor of `iosig predict`.
+
+    Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (IPDPS'24, DOI 10.1109/IPDPS57955.2024.00048),
+    section II-D: a prediction is made whenever requests are appended; section IV: the scheduler "uses the most recent
+    prediction". Each phase of a job is one collective request: from the call, which may wait for other jobs, until
+    the last byte.
+    """
+
+    def __init__(self, params: OnlineParams | None = None) -> None:
+        self._params = params or OnlineParams()
+        self._predictors: dict[int, Predictor] = {}
+
+    def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        """Add the request of a job's completed phase, and predict."""
+        predictor = self._predictors.setdefault(job, Predictor(self._params))
+        predictor.add(Requests.from_arrays([io_start_s], [io_end_s], [volume_bytes]))
+        predictor.pyramid.advance(io_end_s)
+        evaluate([Due(predictor, io_end_s)])
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return the most recent period of a job; None until one was found."""
+        predictor = self._predictors.get(job)
+        return None if predictor is None else predictor.period_s
 
 
 class WithError:

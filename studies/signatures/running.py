@@ -129,9 +129,8 @@ def build_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[Work
             yield WorkItem(setting, level, number, seed, queries)
         if params.wants("published"):
             for level in LEVELS:
-                setting = build_default_setting(level, params.days)
-                yield WorkItem(setting, level, number, seed, list_queries(methods, level))
-                yield WorkItem(ScalingSetting(setting), level, number, seed, list_scaling_queries(methods))
+                setting = ScalingSetting(build_default_setting(level, params.days))
+                yield WorkItem(setting, level, number, seed, list_scaling_queries(methods))
 
 
 def _list_site_settings(
@@ -140,12 +139,14 @@ def _list_site_settings(
     """Yield each setting of a site with its level and all its queries, so that no site is drawn twice."""
     for level, times in LEVELS.items():
         usual_setting = SiteSetting(foreign_level=times, days=params.days)
-        drifts = DRIFTS if params.wants("drift") and level in _DRIFTING else (usual_setting.drift_ratio,)
-        for drift in drifts:
-            drift_methods = methods if len(drifts) > 1 else ()
-            queries = [("drift", drift, method) for method in drift_methods if not method.is_slow]
+        swept = DRIFTS if params.wants("drift") and level in _DRIFTING else ()
+        default_drift = build_default_setting(level, params.days).drift_ratio
+        for drift in dict.fromkeys((*swept, usual_setting.drift_ratio, default_drift)):
+            queries = [("drift", drift, method) for method in methods if drift in swept and not method.is_slow]
             if drift == usual_setting.drift_ratio:
                 queries += _list_usual_queries(params, methods, level)
+            if drift == default_drift and params.wants("published"):
+                queries += list_queries(methods, level)
             if queries:
                 yield level, replace(usual_setting, drift_ratio=drift), tuple(queries)
         if params.wants("faults") and level == _MIDDLE:

@@ -188,6 +188,11 @@ MISTAKES = {
         ("--filesystem nowhere", 2, "No run used a file system 'nowhere', only: default"),
         ("--since yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
     ],
+    "check-site": [
+        ("--top 0", 2, "is not in the range x>=1"),
+        ("--release 1999", 2, "is not a release"),
+        ("--filesystem default", 2, "No such option"),
+    ],
     "who": [
         ("default", 2, "Give a time: --at TIME for a minute, or --since TIME with --until TIME"),
         ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),

@@ -19,6 +19,6 @@ def test_lineage_lists_tables_columns_and_dependencies(cli: Cli) -> None:
     document = json.loads(cli("lineage", "applications", "--json")[1])
     assert document["tables"][0] == {
         "table": "samples.applications", "step": "applications", "is_sql": True,
-        "tables": ["stage.jobs", "samples.job_io_sources"],
+        "tables": ["stage.jobs", "samples.job_io_sources", "samples.trace_samples"],
     }  # fmt: skip
     assert "transforms.classes" in document["downstream"]

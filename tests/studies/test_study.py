@@ -70,7 +70,6 @@ def test_command_writes_the_page_and_prints_tables_or_json(tmp_path: Path) -> No
         ["periods", "--seed", "-1"],
         ["signatures", "--part", "elsewhere"],
         ["signatures", "--edison", "nowhere.h5lmt"],
-        ["signatures", "--part", "drift", "--output", "there"],
         ["extrapolations"],
     ],
 )

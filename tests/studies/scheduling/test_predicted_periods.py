@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iosig.studies.scheduling.predicted_periods import PredictedPeriods
+from iosig.studies.scheduling.simulation import PredictedPeriods
 from iosig.transforms.predictions.predictor import OnlineParams
 
 DFT = OnlineParams(method="dft")

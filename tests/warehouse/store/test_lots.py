@@ -101,7 +101,7 @@ def test_refused_trace_does_not_affect_others(tmp_path: Path, paths: list[str]) 
     bad.write_bytes(b'{"read_sync": {"bandwidth": {"b_rank_avr": 7}}}\n')
     Path(paths[7]).write_bytes(Path(paths[7]).read_bytes() + TORN)
     store = Store(tmp_path / "warehouse")
-    arrivals = land(store, paths)
+    arrivals = land(store, paths, allows_refusals=True)
     assert [one.name for one in arrivals] == paths
     refused = [one.name for one in arrivals if one.refusal]
     told = rows(store, REJECTS)
