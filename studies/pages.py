@@ -103,6 +103,11 @@ class _Cells(Formatter):
         return format(value, format_spec)
 
 
+def format_cell(pattern: str, values: Mapping[str, Any]) -> str:
+    """Format named values with a pattern as in `Table.from_pattern`."""
+    return _Cells().vformat(pattern, (), values)
+
+
 # ---- templates
 
 

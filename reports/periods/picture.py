@@ -467,10 +467,9 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     else:
         _draw_envelope(axes, np.append(lags, lags[-1])[columns.edges], columns, "")
     _mark(axes, lags[autocorrelation.peaks], autocorrelation.coefficient[autocorrelation.peaks], "o", "peak")
-    for line, (line_s, values) in enumerate(
-        zip(autocorrelation.hill_lag_s, autocorrelation.hill_coefficient, strict=True)
-    ):
-        axes.plot(line_s / unit.size, values, color=_FOUND, lw=3.0, label="" if line else "hill of two lines")
+    hill = zip(autocorrelation.hill_lag_s, autocorrelation.hill_coefficient, strict=True)
+    for number, (line_s, values) in enumerate(hill):
+        axes.plot(line_s / unit.size, values, color=_FOUND, lw=3.0, label="" if number else "hill of two lines")
     if view.is_periodic and 1.0 / view.frequency_hz <= autocorrelation.lag_s[-1]:
         period_s = 1.0 / view.frequency_hz
         axes.axvline(period_s / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(period_s)}")

@@ -39,11 +39,11 @@ _COLORS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 def document(results: Results) -> dict[str, object]:
     """Return the results as the JSON document of `iosig study --json`."""
-    by = ("level", "direction", "family")
-    sites: dict[str, object] = {}
+    tables: dict[str, object] = {}
     if not results.runs.is_empty():
-        sites = {"classes": summarize_classes(results, *by), "periods": summarize_periods(results, *by)}
-    return sites if results.year is None else sites | {"year": years.measure(results.year)}
+        by = ("level", "direction", "family")
+        tables |= {"classes": summarize_classes(results, *by), "periods": summarize_periods(results, *by)}
+    return tables if results.year is None else tables | {"year": years.measure(results.year)}
 
 
 def measures(results: Results) -> Mapping[str, Mapping[str, object]]:

@@ -376,8 +376,8 @@ def _peak_ratio(period_s: pl.Series, direction: str) -> float:
 
 def _compare_cells(year: Year) -> float:
     cells = list_cells(year)
-    errors = (cells["recovered"] - cells["planted"]).abs().to_numpy()
-    return float(errors.max() / cells["planted"].sum())
+    errors = (cells["recovered"] - cells["planted"]).abs() / cells["planted"].sum()
+    return float(errors.max())  # type: ignore[arg-type]
 
 
 def _compare_repeats(year: Year) -> dict[str, float | int]:

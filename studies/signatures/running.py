@@ -129,8 +129,8 @@ def build_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[Work
             yield WorkItem(setting, level, number, seed, queries)
         if params.wants("published"):
             for level in LEVELS:
-                setting = ScalingSetting(build_default_setting(level, params.days))
-                yield WorkItem(setting, level, number, seed, list_scaling_queries(methods))
+                scaling = ScalingSetting(build_default_setting(level, params.days))
+                yield WorkItem(scaling, level, number, seed, list_scaling_queries(methods))
 
 
 def _list_site_settings(
