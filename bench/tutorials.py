@@ -80,7 +80,8 @@ def _render_output(output: Any, name: str) -> str:
 
 def _render_frame(frame: pl.DataFrame) -> str:
     rows = [frame.columns, ["---"] * frame.width, *(map(_format_cell, row) for row in frame.iter_rows())]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    note = "\n\nNo rows." if frame.is_empty() else ""
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + note
 
 
 def _format_cell(value: object) -> str:

@@ -83,7 +83,7 @@ def test_top_folder_has_no_unexpected_entries() -> None:
 def test_python_files_are_in_rooms() -> None:
     allowed = {*ROOMS, "bench", "iosig"}
     outside = [name for name in names(tracked()) if name.endswith(".py") and name.split("/")[0] not in allowed]
-    assert outside == []
+    assert [name for name in outside if not name.startswith("docs/tutorials/")] == []
 
 
 @pytest.mark.parametrize("room", ["transforms", "warehouse/sources"])
