@@ -38,9 +38,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     found: Asked = {"applications": set(), "hours": set(), "days": set()}
     read, read_runs, read_filesystems = applications.read, runs.read_runs, runs.read_filesystems
 
-    def of_applications(connection: Any, known: Any, chosen: Any) -> Any:
+    def of_applications(connection: Any, signatures: Any, operations: Any, chosen: Any) -> Any:
         found["applications"] |= set(chosen)
-        return read(connection, known, chosen)
+        return read(connection, signatures, operations, chosen)
 
     def of_hours(connection: Any, chosen: Any) -> Any:
         found["hours"] |= set(chosen)
