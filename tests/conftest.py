@@ -1,4 +1,4 @@
-"""What all tests share: where the real data lies, which files come first, and quiet libraries."""
+"""Configure all tests: temporary files, examples, the order of files, and the folder of real data."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from hypothesis import settings
 
 from tests.budget import examples
 
-# Hundreds of processes import the same modules: what is compiled is kept, even where Python was told to keep nothing.
+# Hundreds of processes import the same modules, so compiled bytecode is kept, whatever the environment says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# pytest imports readline, which tells all processes that are started from then on, pytest's workers too, of a terminal
-# of 80 columns, where there is none.
+# pytest imports readline, which sets a terminal of 80 columns for all later processes, where there is no terminal.
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
     os.unsetenv(_name)
 
-# What tests write need not outlive them: in memory nobody waits for a disk. Where there is too little, as ever.
+# Temporary files are in memory if there is enough of it, because disks are slow.
 _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 6 * 2**30
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-# A worker holds thousands of tests: looking through all of them for garbage takes more than what is found is worth.
+# A worker holds thousands of tests, which make garbage collection slow.
 gc.set_threshold(50_000, 20, 50)
 
-# of properties that say nothing of it
+# number of examples of properties without settings of their own
 settings.register_profile("iosig", max_examples=examples(100))
 settings.load_profile("iosig")
 
@@ -49,12 +48,12 @@ def shared_data() -> Path:
     return folder
 
 
-#: what takes longest begins first, so that no worker waits for another at the end
+#: folders of the longest tests, which start first, so that the workers end together
 _FIRST = ("flows", "cli", "answers", "studies", "reports", "warehouse")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files; their tests stay as they stand."""
+    """Order the files; the tests of a file keep their order."""
     places = [str(_ROOT / "tests" / room) for room in _FIRST]
 
     def place(item: pytest.Item) -> int:
