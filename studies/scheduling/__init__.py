@@ -2,7 +2,7 @@
 
 - `page`: Template variables and the figure of the page.
 - `running`: The study itself: simulates workloads under every policy, and keeps one row per run.
-- `simulation`: Discrete-event simulation of jobs that share a file system.
+- `simulation`: Discrete-event simulation of jobs that share a file system, and where their periods come from.
 """
 
 from iosig.studies.study import SEED, WORKERS, Study, seed_count_option

@@ -140,17 +140,21 @@ class MeanGap:
 
 
 class PredictedPeriods:
-    """Predicts the period of each job from its completed requests, with the predictor of `iosig predict`.
+    """The most recent period that iosig's predictor finds in each job's completed requests (FTIO, "Set-10 + FTIO").
 
-    Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (IPDPS'24, DOI 10.1109/IPDPS57955.2024.00048),
-    section II-D: a prediction is made whenever requests are appended; section IV: the scheduler "uses the most recent
-    prediction". Each phase of a job is one collective request: from the call, which may wait for other jobs, until
-    the last byte.
+    It predicts whenever requests are appended (FTIO, section II-D), with the parameters of `iosig predict`. It receives
+    requests, not phases: each phase of a job is one collective request, from the call, which may wait for other jobs,
+    until the last byte.
     """
 
     def __init__(self, params: OnlineParams | None = None) -> None:
         self._params = params or OnlineParams()
         self._predictors: dict[int, Predictor] = {}
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return the most recent period of a job; None until one was found."""
+        predictor = self._predictors.get(job)
+        return None if predictor is None else predictor.period_s
 
     def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Add the request of a job's completed phase, and predict."""
@@ -158,11 +162,6 @@ class PredictedPeriods:
         predictor.add(Requests.from_arrays([io_start_s], [io_end_s], [volume_bytes]))
         predictor.pyramid.advance(io_end_s)
         evaluate([Due(predictor, io_end_s)])
-
-    def period_s(self, job: int, now_s: float) -> float | None:
-        """Return the most recent period of a job; None until one was found."""
-        predictor = self._predictors.get(job)
-        return None if predictor is None else predictor.period_s
 
 
 class WithError:
