@@ -39,6 +39,23 @@ _TEXT_LIMIT_CHARS = 200
 _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
 #: result format that reports every violating row, not only the first ones
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
+#: types of rules that hold if all values of their columns are NULL
+_HELD_BY_NULLS = frozenset(
+    {
+        "expect_column_values_to_be_null",
+        "expect_multicolumn_values_to_be_in_order",
+        "expect_multicolumn_values_to_be_null",
+        "expect_multicolumn_values_to_be_null_together",
+    }
+)
+#: types of rules that hold if no value of their columns is NULL
+_HELD_BY_VALUES = frozenset(
+    {
+        "expect_column_values_to_not_be_null",
+        "expect_multicolumn_values_to_be_null_together",
+        "expect_multicolumn_values_to_be_present",
+    }
+)
 #: day number of rows without a day
 _NO_DAY = 2**31 - 1
 #: lock for Great Expectations' shared engine, which contains one frame at a time
@@ -187,12 +204,20 @@ def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: 
 def _decide_without_validation(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
     """Return the finding of a rule that needs no evaluation by Great Expectations, or None.
 
-    Such rules cannot be violated, depend on row counts or value sets only, or lack a parameter.
+    Such rules cannot be violated, depend on row counts or value sets only, follow from the NULLs of their columns or
+    from the row condition, or lack a parameter.
     """
     if missing := sorted(set(rule.parameter_names) - values.keys()):
         return _Finding(replace(rule, severity="info"), untold={NOT_CONFIGURED: missing})
     # validating an empty frame takes as long as a large one, and most nightly runs lack some kind of input
-    is_known = rule.is_held or frame.is_empty() or rule.judged in ("count", "values") or _is_in_order(rule, frame)
+    is_known = (
+        rule.is_held
+        or frame.is_empty()
+        or rule.judged in ("count", "values")
+        or _is_in_order(rule, frame)
+        # a rule about an absent column is evaluated, since its error is reported
+        or ({*rule.column_names} <= {*frame.columns} and _is_vacuous(rule, frame))
+    )
     return _Finding(rule) if is_known else None
 
 
@@ -212,6 +237,38 @@ def _is_in_order(rule: Rule, frame: pl.DataFrame) -> bool:
         rises = (value > value.shift()) | ((value == value.shift()) & rises)
     # a NULL key has no order
     return bool(frame.select(rises.fill_null(value=False).slice(1).all()).item())
+
+
+def _is_vacuous(rule: Rule, frame: pl.DataFrame) -> bool:
+    """Return whether a rule holds by the NULLs of its columns, or because its condition selects no row."""
+    return _is_settled_by_nulls(rule, frame) or _selects_no_row(rule.kwargs.get("row_condition", {}), frame)
+
+
+def _is_settled_by_nulls(rule: Rule, frame: pl.DataFrame) -> bool:
+    """Return whether a rule holds because its columns have only NULL values, or none.
+
+    Operations are NULL in every row of a site without them, and validation would take seconds for millions of points.
+    """
+    if rule.type not in _HELD_BY_NULLS | _HELD_BY_VALUES:
+        return False
+    names = [rule.kwargs["column"]] if "column" in rule.kwargs else rule.kwargs["column_list"]
+    counts = {_count_nulls(frame[name]) for name in names}
+    held = {0: _HELD_BY_VALUES, frame.height: _HELD_BY_NULLS}
+    return len(counts) == 1 and rule.type in held.get(counts.pop(), ())
+
+
+def _count_nulls(values: pl.Series) -> int:
+    """Return the number of NULL and NaN values, which Great Expectations does not distinguish."""
+    return values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
+
+
+def _selects_no_row(condition: Mapping[str, Any], frame: pl.DataFrame) -> bool:
+    """Return whether a row condition is known to select no row: an equality that no row has, alone or joined by AND."""
+    if condition.get("type") == "and":
+        return any(_selects_no_row(part, frame) for part in condition["conditions"])
+    if condition.get("operator") != "==":
+        return False
+    return not (frame[condition["column"]["name"]] == condition["parameter"]).any()
 
 
 def _validate_frame(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import re
 import socket
@@ -32,6 +33,7 @@ from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.contracts.samples import APPLICATIONS, SAMPLES
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS
 from iosig.warehouse.errors import GateFailed
 from tests.budget import examples, one_in
 from tests.expectations.cases import (
@@ -229,6 +231,29 @@ def test_sorted_keys_are_known_to_be_unique_without_a_check(rows: list[tuple[str
     kwargs = {"column_list": ["filesystem", "step"], "ignore_row_if": "never"}
     rule = replace(suites.rule("jobs", "key_unique"), type="expect_compound_columns_to_be_unique", kwargs=kwargs)
     assert (gate._decide_without_validation(rule, frame, {}) is None) == is_asked
+
+
+_BYTES = {"metric": "bytes", **dict.fromkeys(("operations_per_s", "low_operations_per_s", "high_operations_per_s"))}
+_POINTS = {
+    "bytes alone": [_BYTES, _BYTES],
+    "bytes without a band": [_BYTES | {"low_bytes_per_s": None, "high_bytes_per_s": None}],
+    "one edge": [_BYTES, _BYTES | {"low_bytes_per_s": None}],
+    "no bytes": [_BYTES, _BYTES | {"bytes_per_s": None}],
+    "not a number": [_BYTES, _BYTES | {"bytes_per_s": math.nan}],
+    "bytes of operations": [_BYTES | {"metric": "operations"}],
+    "operations of bytes": [_BYTES, _BYTES | {"operations_per_s": 1.0}],
+}
+
+
+@pytest.mark.parametrize("name", _POINTS)
+def test_rules_that_follow_from_nulls_have_no_violation(name: str) -> None:
+    frame = rows_of(SIGNATURE_POINTS, *_POINTS[name])
+    rules = suites.load_suite_rules(SIGNATURE_POINTS)
+    decided = [rule for rule in rules if gate._decide_without_validation(rule, frame, {})]
+    findings = gate._validate_frame("signature_points", frame, decided, {})
+    assert {rule.name for rule in decided if findings[rule.name].unexpected_count} == set()
+    if name == "bytes alone":
+        assert {rule.name for rule in rules if "operations" in rule.name} <= set(findings)
 
 
 def test_key_with_null_is_checked_for_uniqueness() -> None:
