@@ -152,9 +152,10 @@ def _(filesystem, iosig, summary, warehouse):
     release = iosig.open(warehouse).release()
     runs = release.sql(
         """
-        select count(*) as runs, min(started_at) as since, max(ended_at) as until
-        from jobs
-        where filesystem = $filesystem and is_application_run
+        select count(distinct job_id) as runs, min(started_at) as since, max(ended_at) as until
+        from job_io
+        inner join jobs using (cluster, job_id, started_at)
+        where job_io.filesystem = $filesystem
         """,
         {"filesystem": filesystem},
     )
