@@ -116,7 +116,7 @@ def test_real_slurm_reports_running_and_pending_jobs(tmp_path: Path, monkeypatch
         assert (waits_s[0], waits_s[2]) == (None, 3600)
         # the text is equal except for the cluster and the eligible time
         told_in_text = subprocess.run(
-            ["squeue", "--all", f"--format={slurm_commands._SQUEUE_FORMAT}"],
+            ["squeue", "--all", f"--format={squeue.FORMAT}"],
             check=True,
             capture_output=True,
             env=os.environ | {"TZ": "UTC"},
