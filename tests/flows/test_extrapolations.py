@@ -128,7 +128,7 @@ def test_damaged_record_is_refused_and_others_land(warehouse: Store, tmp_path: P
     good, bad = tmp_path / "1-good", tmp_path / "2-bad"
     good.write_text(replace(EXTRAPOLATED, process_count=3).text())
     bad.write_text(EXTRAPOLATED.text().replace('"extrapolated"', '"perhaps"'))
-    arrivals = land_files(warehouse, tmp_path / "1-good", bad)
+    arrivals = land_files(warehouse, tmp_path / "1-good", bad, allows_refusals=True)
     assert [arrival.has_refusals for arrival in arrivals] == [False, True]
     assert arrivals[1].refusal is not None
     assert "outcome is not one of" in arrivals[1].refusal.reason
